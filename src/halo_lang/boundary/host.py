@@ -1,0 +1,81 @@
+"""What a run is given by whoever hosts it: the environment's variables, a place for what is shown, failures of tools.
+
+Owns these records and protocols; reads and prints nothing itself.
+"""
+
+from __future__ import annotations
+
+from ..language.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Protocol
+
+    from ..language.values import Value
+
+    class ProviderInstance(Protocol):
+        """A started tool or store. `call` raises `ToolError`; it may be cancelled at any await and then leaves
+        nothing running. `close` is called once, also after a failure."""
+
+        async def call(self, method: str, args: Mapping[str, Value], given: Given) -> Value: ...
+
+        async def close(self) -> None: ...
+
+
+class Environment(Record):
+    """Variables by name. `process` is what the process was started with, `project` what stands in the project's `.env`
+    and never overrides it (cli.md)."""
+
+    process: Mapping[str, str]
+    project: Mapping[str, str]
+
+    def get(self, name: str) -> str | None:
+        """The value, or None where it is not set or empty."""
+        return self.process.get(name) or self.project.get(name) or None
+
+    def is_projects(self, name: str) -> bool:
+        """Whether the value comes from the project's `.env` and not from the user's own environment."""
+        return not self.process.get(name) and bool(self.project.get(name))
+
+
+class ProviderHost(Record):
+    """What a provider is started with besides its settings (in which every `Env.NAME` has been replaced by its value).
+
+    `base` is the folder of the `.halo` file, `working` the working folder (where `.halo/` stands), `program_files` the
+    files of the program, `environment` all variables (for a harmless few that a command needs; never hand them on).
+    """
+
+    base: Path
+    working: Path
+    program_files: tuple[Path, ...]
+    environment: Environment
+
+
+class Given(Record):
+    """What goes with a tool call besides its arguments: the digest that an approval was bound to, and the patterns of
+    DenyArgs for paths, to be tried on the path that is really opened (tools.md §3)."""
+
+    digest: str | None = None
+    denied_paths: tuple[str, ...] = ()
+
+
+class Preview(Record):
+    """What an approval of a file write shows: the difference as text, and the digest of what the file holds now."""
+
+    difference: str
+    digest: str
+
+
+class ToolError(Exception):
+    """A tool's failure, in words that a model can act on; never a secret, never a stack trace (tools.md §1)."""
+
+    def __init__(self, message: str, code: str = "TOOL_ERROR") -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+
+
+class ConfigError(Exception):
+    """Something is missing or wrong in the settings: a key, a variable, a folder. Ends a run before it begins."""

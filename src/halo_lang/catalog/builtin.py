@@ -1,0 +1,193 @@
+"""The providers that Halo brings, described (tools.md §2).
+
+Owns their descriptions alone; the classes that do the work stand in `providers` and are held to these by a test.
+"""
+
+from __future__ import annotations
+
+from .describe import EXTERNAL, READ, WRITE, Method, Provider, Setting
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .describe import Settings
+
+_STRING = {"type": "string"}
+_WHOLE = {"type": "integer", "minimum": 1}
+
+
+def _schema(required: dict[str, Any], optional: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {**required, **(optional or {})},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _said(schema: dict[str, Any], about: str) -> dict[str, Any]:
+    return {**schema, "description": about}
+
+
+_PATH = _said(_STRING, "A path relative to the folder.")
+
+_WORKSPACE = (
+    Method(
+        "read",
+        "Reads a text file, or some of its lines.",
+        _schema(
+            {"path": _PATH},
+            {"from": _said(_WHOLE, "The first line, from 1."), "lines": _said(_WHOLE, "How many lines.")},
+        ),
+        READ,
+        True,
+        30.0,
+    ),
+    Method(
+        "write",
+        "Writes a whole text file, making missing folders.",
+        _schema({"path": _PATH, "content": _said(_STRING, "All that the file will hold.")}),
+        WRITE,
+        True,
+        30.0,
+    ),
+    Method(
+        "edit",
+        "Replaces a piece of a text file that stands in it exactly once.",
+        _schema(
+            {
+                "path": _PATH,
+                "old": _said(_STRING, "The text to replace, as it stands in the file, exactly once."),
+                "new": _said(_STRING, "The text to put there."),
+            }
+        ),
+        WRITE,
+        False,
+        30.0,
+    ),
+    Method("list", "Lists a folder; folders end in a slash.", _schema({}, {"path": _PATH}), READ, True, 30.0),
+    Method(
+        "glob",
+        "Lists the files whose paths match a pattern such as `**/*.md`.",
+        _schema({"pattern": _said(_STRING, "A pattern of `*`, `**`, `?` and `[abc]`.")}),
+        READ,
+        True,
+        30.0,
+    ),
+    Method(
+        "search",
+        "Finds the lines that hold a text, or match a regular expression.",
+        _schema(
+            {"query": _said(_STRING, "What to look for.")},
+            {"path": _PATH, "regex": _said({"type": "boolean"}, "Whether the query is a regular expression.")},
+        ),
+        READ,
+        True,
+        30.0,
+    ),
+    Method("mkdir", "Makes a folder, with those above it.", _schema({"path": _PATH}), WRITE, True, 30.0),
+    Method("delete", "Deletes a file or an empty folder.", _schema({"path": _PATH}), WRITE, False, 30.0),
+)
+
+
+def _workspace(settings: Settings) -> tuple[Method, ...]:
+    writes = settings.get("write") is True
+    return tuple(m for m in _WORKSPACE if writes or m.effect == READ)
+
+
+_BASH = (
+    Method(
+        "run",
+        "Runs a command with bash and gives its stdout, stderr and exitCode.",
+        _schema(
+            {"command": _said(_STRING, "The command line.")},
+            {
+                "stdin": _said(_STRING, "What the command reads."),
+                "values": {"type": "object", "description": "Texts by the name of the shell variable that holds them."},
+            },
+        ),
+        EXTERNAL,
+        False,
+        None,
+        ("values",),
+    ),
+)
+
+_CHANNEL = _said(_STRING, "The channel; the tool's own where it is left out.")
+_TS = _said(_STRING, "The message's `ts`.")
+
+_SLACK = (
+    Method(
+        "post",
+        "Posts a message.",
+        _schema(
+            {"text": _said(_STRING, "The message.")},
+            {"channel": _CHANNEL, "thread": _said(_STRING, "The `ts` of the message to answer.")},
+        ),
+        EXTERNAL,
+        False,
+        30.0,
+    ),
+    Method(
+        "update",
+        "Changes a message.",
+        _schema({"ts": _TS, "text": _said(_STRING, "The new text.")}, {"channel": _CHANNEL}),
+        EXTERNAL,
+        True,
+        30.0,
+    ),
+    Method(
+        "react",
+        "Adds a reaction to a message.",
+        _schema({"ts": _TS, "name": _said(_STRING, "The emoji's name, without colons.")}, {"channel": _CHANNEL}),
+        EXTERNAL,
+        True,
+        30.0,
+    ),
+    Method(
+        "history",
+        "Reads the newest messages of a channel.",
+        _schema({}, {"channel": _CHANNEL, "limit": _said(_WHOLE, "How many messages, 100 where it is left out.")}),
+        READ,
+        True,
+        30.0,
+    ),
+)
+
+PROVIDERS: dict[str, Provider] = {
+    p.name: p
+    for p in (
+        Provider(
+            "Workspace",
+            "tool",
+            "The files below one folder.",
+            (
+                Setting("folder", "String", "The folder, relative to the file's own.", True, True),
+                Setting("write", "Boolean", "Whether files may be changed.", default=False),
+            ),
+            _workspace,
+        ),
+        Provider(
+            "Bash",
+            "tool",
+            "Commands, run by bash. An agent that has it can do what its user can.",
+            (
+                Setting("cwd", "String", "The folder that commands run in, relative to the file's own.", default="."),
+                Setting("timeout", "Duration", "How long a command may take.", default=60.0),
+                Setting("env", "Env", "The variables that commands get, as `Env.NAME`.", default=()),
+            ),
+            lambda _: _BASH,
+        ),
+        Provider(
+            "Slack",
+            "tool",
+            "A Slack workspace, by its Web API.",
+            (
+                Setting("token", "String", "The bot's token, as `Env.NAME`.", True, True, True),
+                Setting("channel", "String", "The channel where none is named."),
+            ),
+            lambda _: _SLACK,
+        ),
+    )
+}

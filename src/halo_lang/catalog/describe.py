@@ -1,0 +1,149 @@
+"""How providers describe themselves (tools.md §1).
+
+Owns the records by which a provider of tools says what it has: its settings, its methods, their arguments, effects and
+limits. The checker, the plan, the policies, the approval prompt, the tool list of a model and the documentation are
+all derived from these. Never starts a provider. The built-in ones stand in `builtin.py`.
+"""
+
+from __future__ import annotations
+
+from ..language.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeAlias
+
+    from ..language.values import Value
+
+    Settings: TypeAlias = Mapping[str, Any]
+    """A provider's arguments by name; a value may be, or hold, an `EnvRef`."""
+
+READ, WRITE, EXTERNAL = "read", "write", "external"
+EFFECTS = (READ, WRITE, EXTERNAL)
+
+
+class EnvRef(Record):
+    """`Env.NAME`: a variable of the environment, not yet resolved (language.md §3)."""
+
+    name: str
+
+
+class Method(Record):
+    """One thing that a provider can do.
+
+    `schema` is the JSON Schema of its arguments, an object whose properties stand in positional order. `effect` is
+    `"read"`, `"write"`, `"external"` or None where it is not described (which counts as external). `idempotent`:
+    twice is the same as once. `internal` names arguments that Halo itself gives and no caller may.
+    """
+
+    name: str
+    about: str
+    schema: dict[str, Any]
+    effect: str | None
+    idempotent: bool = False
+    timeout_s: float | None = None
+    internal: tuple[str, ...] = ()
+
+    def parameters(self) -> tuple[str, ...]:
+        """The names that a caller may give, in positional order."""
+        return tuple(n for n in self.schema.get("properties", {}) if n not in self.internal)
+
+    def required(self) -> tuple[str, ...]:
+        return tuple(self.schema.get("required", ()))
+
+    def offered_schema(self) -> dict[str, Any]:
+        """The schema as a model is given it: without the internal arguments."""
+        properties = {n: s for n, s in self.schema.get("properties", {}).items() if n not in self.internal}
+        return {**self.schema, "properties": properties}
+
+
+class Setting(Record):
+    """An argument of a provider. `type` is a type of the language (`String`, `Boolean`, …), `Duration`, or `Env`
+    for a list of `Env.NAME`. Positional ones stand first, in order."""
+
+    name: str
+    type: str
+    about: str
+    required: bool = False
+    positional: bool = False
+    secret: bool = False
+    default: Any = None
+
+
+class Provider(Record):
+    """A provider as `tool NAME : Provider(…)` names it. `keyword` is `tool` or `store`.
+
+    `describe` gives the methods for some settings, in the provider's own order, or None where they cannot be known
+    without starting it. It is pure.
+    """
+
+    name: str
+    keyword: str
+    about: str
+    settings: tuple[Setting, ...]
+    describe: Callable[[Settings], tuple[Method, ...] | None]
+
+
+def arguments_error(method: Method, args: Mapping[str, Value]) -> str | None:
+    """What is wrong with arguments for a method, in words that a model can act on, or None (tools.md §1).
+
+    Checks required and unknown names, and of each value `type`, `enum`, `minimum` and the `type` of `items`.
+    """
+    properties: dict[str, Any] = method.schema.get("properties", {})
+    for name in method.required():
+        if name not in args:
+            return f"the argument `{name}` is missing; {_signature(method)}"
+    for name, value in args.items():
+        wanted = properties.get(name)
+        if wanted is None:
+            if method.schema.get("additionalProperties", False) is False:
+                return f"there is no argument `{name}`; {_signature(method)}"
+            continue
+        trouble = _value_error(wanted, value)
+        if trouble:
+            return f"the argument `{name}` {trouble}"
+    return None
+
+
+def _signature(method: Method) -> str:
+    required = method.required()
+    names = [n if n in required else f"{n}?" for n in method.parameters()]
+    return f"`{method.name}` takes {', '.join(names) or 'no arguments'}"
+
+
+_OF_TYPE: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "integer": (int,),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+    "null": (type(None),),
+}
+
+
+def _value_error(schema: dict[str, Any], value: Value) -> str | None:
+    wanted = schema.get("type")
+    if wanted is not None:
+        names = wanted if isinstance(wanted, list) else [wanted]
+        if not any(_is_type(value, n) for n in names):
+            return f"must be {' or '.join(names)}"
+    if "enum" in schema and value not in schema["enum"]:
+        return "must be one of " + ", ".join(str(v) for v in schema["enum"])
+    if "minimum" in schema and isinstance(value, int | float) and value < schema["minimum"]:
+        return f"must be at least {schema['minimum']}"
+    if isinstance(value, list) and "items" in schema:
+        for at, item in enumerate(value):
+            trouble = _value_error(schema["items"], item)
+            if trouble:
+                return f"at {at} {trouble}"
+    return None
+
+
+def _is_type(value: Value, name: str) -> bool:
+    if isinstance(value, bool):
+        return name == "boolean"
+    if name == "integer" and isinstance(value, float):
+        return value.is_integer()
+    return isinstance(value, _OF_TYPE.get(name, (object,)))

@@ -1,0 +1,74 @@
+"""Frozen, slotted records: what `dataclasses` gives, without what it costs to import.
+
+Owns the one way in which Halo's plain data is declared. A subclass of `Record` lists its fields as annotations,
+with defaults where it has them; it gets `__slots__`, an `__init__`, equality by value, a hash and a `repr`. Type
+checkers take a record for a frozen dataclass, so assigning to a field is an error before anything runs; at run time
+nothing guards it, which is what keeps making one cheap (docs/adr/0002). Read `source.py` next.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar, dataclass_transform
+
+    R = TypeVar("R", bound="Record")
+else:
+
+    def dataclass_transform(**_: object):
+        return lambda cls: cls
+
+
+@dataclass_transform(frozen_default=True)
+class _RecordType(type):
+    def __new__(meta, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _RecordType:
+        own = tuple(namespace.get("__annotations__", ()))
+        defaults = {f: namespace.pop(f) for f in own if f in namespace}
+        namespace["__slots__"] = own
+        cls = super().__new__(meta, name, bases, namespace)
+        inherited = next((b for b in bases if isinstance(b, _RecordType)), None)
+        cls._fields = (inherited._fields if inherited else ()) + own
+        cls._defaults = ({**inherited._defaults} if inherited else {}) | defaults
+        cls.__match_args__ = cls._fields
+        if cls._fields:
+            cls.__init__ = _make_init(cls._fields, cls._defaults)  # type: ignore[misc]
+        return cls
+
+    if TYPE_CHECKING:
+        _fields: tuple[str, ...]
+        _defaults: dict[str, Any]
+        __match_args__: tuple[str, ...]
+
+
+def _make_init(fields: tuple[str, ...], defaults: dict[str, Any]) -> Any:
+    params = ", ".join(f"{f}=_d[{f!r}]" if f in defaults else f for f in fields)
+    body = "\n".join(f"    self.{f} = {f}" for f in fields)
+    made: dict[str, Any] = {"_d": defaults}
+    exec(f"def __init__(self, {params}):\n{body}", made)  # noqa: S102 (field names only, at import)
+    return made["__init__"]
+
+
+class Record(metaclass=_RecordType):
+    """The base of every plain, immutable piece of data."""
+
+    def __eq__(self, other: object) -> bool:
+        if self.__class__ is not other.__class__:
+            return NotImplemented
+        return all(getattr(self, f) == getattr(other, f) for f in self._fields)
+
+    def __hash__(self) -> int:
+        return hash((self.__class__, *(getattr(self, f) for f in self._fields)))
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{f}={getattr(self, f)!r}" for f in self._fields)
+        return f"{self.__class__.__name__}({shown})"
+
+
+def replace(record: R, **changes: Any) -> R:
+    """The same record with some fields changed. Raises `TypeError` for a field that it has not."""
+    return record.__class__(**{f: getattr(record, f) for f in record._fields} | changes)
+
+
+def fields(record: Record | type[Record]) -> tuple[str, ...]:
+    """The names of a record's fields, in order."""
+    return record._fields

@@ -1,0 +1,202 @@
+"""Values, and how the language reads them: as text, as numbers, as true or false (language.md §4, §5).
+
+Owns the rules of loose comparison, of text made from values and of values made from an agent's answer. Pure, and never
+fails on any JSON value. Values are treated as immutable by everything that holds one.
+"""
+
+from __future__ import annotations
+
+import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+Value: TypeAlias = "None | bool | int | float | str | list[Value] | dict[str, Value]"
+
+MAX_DEPTH = 64
+"""Levels of lists and objects in an answer that is read as JSON (language.md §4)."""
+
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z")
+_FENCE = re.compile(r"```[^\n`]*\n(.*)\n[ \t]*```\Z", re.DOTALL)
+_BLANKS = " \t\r\n\f\v"
+
+
+def as_number(value: Value) -> int | float | None:
+    """The number that a value is, or that its whole text is, else None (language.md §5)."""
+    if value is True or value is False or value is None:
+        return None
+    if isinstance(value, str):
+        text = value.strip(_BLANKS)
+        found = _NUMBER.match(text)
+        if found is None:
+            return None
+        if found[1] is None and found[2] is None:
+            return int(text) if len(text) <= _MAX_DIGITS else _huge(text)
+        return float(text)
+    return value if isinstance(value, int | float) else None
+
+
+def is_true(value: Value) -> bool:
+    """Whether a value on its own is true: all but false, null, 0, "", "false" and []."""
+    if isinstance(value, str):
+        return value != "" and value != "false"
+    if isinstance(value, dict):
+        return True
+    return bool(value)
+
+
+def equal(left: Value, right: Value) -> bool:
+    """`==`: two numbers as numbers, everything else as text."""
+    a = as_number(left)
+    if a is not None:
+        b = as_number(right)
+        if b is not None:
+            return a == b
+    return _comparable(left) == _comparable(right)
+
+
+def ordered(operator: str, left: Value, right: Value) -> bool:
+    """`<`, `<=`, `>`, `>=`: false unless both sides are numbers."""
+    a, b = as_number(left), as_number(right)
+    if a is None or b is None:
+        return False
+    if operator == "<":
+        return a < b
+    if operator == "<=":
+        return a <= b
+    if operator == ">":
+        return a > b
+    return a >= b
+
+
+def to_text(value: Value) -> str:
+    """What a template inserts: text as it is, null as nothing, everything else as compact JSON."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    return to_json(value)
+
+
+def to_json(value: Value) -> str:
+    """Compact JSON, in the order of the keys, with text unescaped where JSON allows it."""
+    return _encoder()(value)
+
+
+def read_answer(text: str) -> Value:
+    """An agent's answer as a value: a JSON object or array that is the whole trimmed text, bare or inside one code
+    fence, becomes that value; any other answer stays text, also JSON with repeated keys, NaN or over 64 levels
+    (language.md §4)."""
+    inner = text.strip()
+    if inner.startswith("```"):
+        fenced = _FENCE.match(inner)
+        if fenced is None:
+            return text
+        inner = fenced[1].strip()
+    if not inner or inner[0] not in "{[":
+        return text
+    try:
+        return read_json(inner)
+    except ValueError:
+        return text
+
+
+def read_json(text: str) -> Value:
+    """Strict JSON: raises `ValueError` for repeated keys, NaN and infinities, numbers beyond a float, lone halves of
+    surrogate pairs, and more than 64 levels."""
+    if _depth(text) > MAX_DEPTH:
+        raise ValueError(f"more than {MAX_DEPTH} levels")
+    try:
+        value: Value = _decoder()(text)
+    except RecursionError:
+        raise ValueError(f"more than {MAX_DEPTH} levels") from None
+    return value
+
+
+def depth(value: Value) -> int:
+    """Levels of lists and objects in a value; never recurses."""
+    deepest, level = 0, [value]
+    while True:
+        level = [v for v in level if isinstance(v, list | dict)]
+        if not level:
+            return deepest
+        deepest += 1
+        level = [inner for v in level for inner in (v.values() if isinstance(v, dict) else v)]
+
+
+_MAX_DIGITS = 4000
+_encode = None
+_decode = None
+
+
+def _huge(text: str) -> float:
+    """A whole number of more digits than Python turns into an int: as a float, which orders it rightly."""
+    return float(text)
+
+
+def _comparable(value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    return "null" if value is None else to_json(value)
+
+
+def _encoder():  # type: ignore[no-untyped-def]
+    global _encode
+    if _encode is None:
+        from json import JSONEncoder
+
+        _encode = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
+    return _encode
+
+
+def _decoder():  # type: ignore[no-untyped-def]
+    global _decode
+    if _decode is None:
+        from json import JSONDecoder
+
+        _decode = JSONDecoder(
+            object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole
+        ).decode
+    return _decode
+
+
+def _unique(pairs: list[tuple[str, Value]]) -> dict[str, Value]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key is repeated")
+    return made
+
+
+def _no_constant(name: str) -> Value:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > _MAX_DIGITS:
+        raise ValueError("a number is too large")
+    return int(text)
+
+
+def _depth(text: str) -> int:
+    """How deep brackets nest in JSON text, strings left out."""
+    deepest = now = 0
+    for found in _BRACKETS.finditer(text):
+        mark = found[0]
+        if mark in "[{":
+            now += 1
+            if now > deepest:
+                deepest = now
+        elif mark in "]}":
+            now -= 1
+    return deepest
+
+
+_BRACKETS = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*"', re.DOTALL)
