@@ -29,7 +29,7 @@ class _RecordType(type):
         inherited = next((b for b in bases if isinstance(b, _RecordType)), None)
         cls._fields = (inherited._fields if inherited else ()) + own
         cls._defaults = ({**inherited._defaults} if inherited else {}) | defaults
-        cls.__match_args__ = cls._fields
+        cls.__match_args__ = cls._fields  # type: ignore[attr-defined]
         if cls._fields:
             cls.__init__ = _make_init(cls._fields, cls._defaults)  # type: ignore[misc]
         return cls
@@ -37,7 +37,6 @@ class _RecordType(type):
     if TYPE_CHECKING:
         _fields: tuple[str, ...]
         _defaults: dict[str, Any]
-        __match_args__: tuple[str, ...]
 
 
 def _make_init(fields: tuple[str, ...], defaults: dict[str, Any]) -> Any:
@@ -50,6 +49,11 @@ def _make_init(fields: tuple[str, ...], defaults: dict[str, Any]) -> Any:
 
 class Record(metaclass=_RecordType):
     """The base of every plain, immutable piece of data."""
+
+    if TYPE_CHECKING:
+        from typing import ClassVar
+
+        _fields: ClassVar[tuple[str, ...]]
 
     def __eq__(self, other: object) -> bool:
         if self.__class__ is not other.__class__:

@@ -10,6 +10,7 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import TypeAlias
 
 Value: TypeAlias = "None | bool | int | float | str | list[Value] | dict[str, Value]"
@@ -118,16 +119,16 @@ def depth(value: Value) -> int:
     """Levels of lists and objects in a value; never recurses."""
     deepest, level = 0, [value]
     while True:
-        level = [v for v in level if isinstance(v, list | dict)]
-        if not level:
+        nested = [v for v in level if isinstance(v, list | dict)]
+        if not nested:
             return deepest
         deepest += 1
-        level = [inner for v in level for inner in (v.values() if isinstance(v, dict) else v)]
+        level = [inner for v in nested for inner in (v.values() if isinstance(v, dict) else v)]
 
 
 _MAX_DIGITS = 4000
-_encode = None
-_decode = None
+_encode: Callable[[Value], str] | None = None
+_decode: Callable[[str], Value] | None = None
 
 
 def _huge(text: str) -> float:
@@ -141,7 +142,7 @@ def _comparable(value: Value) -> str:
     return "null" if value is None else to_json(value)
 
 
-def _encoder():  # type: ignore[no-untyped-def]
+def _encoder() -> Callable[[Value], str]:
     global _encode
     if _encode is None:
         from json import JSONEncoder
@@ -150,7 +151,7 @@ def _encoder():  # type: ignore[no-untyped-def]
     return _encode
 
 
-def _decoder():  # type: ignore[no-untyped-def]
+def _decoder() -> Callable[[str], Value]:
     global _decode
     if _decode is None:
         from json import JSONDecoder
