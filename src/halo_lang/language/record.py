@@ -29,7 +29,7 @@ class _RecordType(type):
         inherited = next((b for b in bases if isinstance(b, _RecordType)), None)
         cls._fields = (inherited._fields if inherited else ()) + own
         cls._defaults = ({**inherited._defaults} if inherited else {}) | defaults
-        cls.__match_args__ = cls._fields  # type: ignore[attr-defined]
+        cls.__match_args__ = cls._fields  # type: ignore[misc]
         if cls._fields:
             cls.__init__ = _make_init(cls._fields, cls._defaults)  # type: ignore[misc]
         return cls
@@ -50,29 +50,24 @@ def _make_init(fields: tuple[str, ...], defaults: dict[str, Any]) -> Any:
 class Record(metaclass=_RecordType):
     """The base of every plain, immutable piece of data."""
 
-    if TYPE_CHECKING:
-        from typing import ClassVar
-
-        _fields: ClassVar[tuple[str, ...]]
-
     def __eq__(self, other: object) -> bool:
         if self.__class__ is not other.__class__:
             return NotImplemented
-        return all(getattr(self, f) == getattr(other, f) for f in self._fields)
+        return all(getattr(self, f) == getattr(other, f) for f in type(self)._fields)
 
     def __hash__(self) -> int:
-        return hash((self.__class__, *(getattr(self, f) for f in self._fields)))
+        return hash((self.__class__, *(getattr(self, f) for f in type(self)._fields)))
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{f}={getattr(self, f)!r}" for f in self._fields)
+        shown = ", ".join(f"{f}={getattr(self, f)!r}" for f in type(self)._fields)
         return f"{self.__class__.__name__}({shown})"
 
 
 def replace(record: R, **changes: Any) -> R:
     """The same record with some fields changed. Raises `TypeError` for a field that it has not."""
-    return record.__class__(**{f: getattr(record, f) for f in record._fields} | changes)
+    return record.__class__(**{f: getattr(record, f) for f in type(record)._fields} | changes)
 
 
-def fields(record: Record | type[Record]) -> tuple[str, ...]:
+def fields(record: Record) -> tuple[str, ...]:
     """The names of a record's fields, in order."""
-    return record._fields
+    return type(record)._fields
