@@ -29,7 +29,7 @@ class _RecordType(type):
         inherited = next((b for b in bases if isinstance(b, _RecordType)), None)
         cls._fields = (inherited._fields if inherited else ()) + own
         cls._defaults = ({**inherited._defaults} if inherited else {}) | defaults
-        cls.__match_args__ = cls._fields  # type: ignore[misc]
+        setattr(cls, "__match_args__", cls._fields)
         if cls._fields:
             cls.__init__ = _make_init(cls._fields, cls._defaults)  # type: ignore[misc]
         return cls
