@@ -87,8 +87,8 @@ class Call(Record):
     approval the method to approve, `yield`, or the event. `args` are a tool's arguments, those to approve, or a
     yield's `message`, `channel`, `attachments` and `timeout` (seconds or null). `request` is an agent's. `by` is the
     agent that chose a tool call and `id` its name for it. `effect` and `policies` (their names) are for an approval's
-    prompt; `digest` binds an approval to a file's content (tools.md §3). `stage` is the number in a plan, `span` the
-    place in the file.
+    prompt; `digest` binds an approved call to a file's content, and `denied_paths` are the patterns of DenyArgs to try
+    on the path that a tool really opens (tools.md §3). `stage` is the number in a plan, `span` the place in the file.
     """
 
     kind: str
@@ -103,15 +103,17 @@ class Call(Record):
     effect: str | None = None
     policies: tuple[str, ...] = ()
     digest: str | None = None
+    denied_paths: tuple[str, ...] = ()
 
 
 class Usage(Record):
     """Tokens of an answered model request. `input` counts all that was sent, `cached` the part of it that was
-    read from a cache."""
+    read from a cache, `written` the part that was written to one where the provider says so (and bills it apart)."""
 
     input: int = 0
     output: int = 0
     cached: int = 0
+    written: int = 0
 
 
 class Failure(Record):
