@@ -28,7 +28,7 @@ test: setup  ## all checks; the last line is the tests'
 	$(RUN) ruff check
 	$(RUN) mypy
 	$(RUN) lint-imports
-	$(RUN) pytest -n auto
+	$(RUN) pytest -n auto -rs
 
 format: setup  ## formats, and mends what can be mended by rule
 	$(RUN) ruff format
