@@ -60,7 +60,8 @@ class Method(Record):
 
 class Setting(Record):
     """An argument of a provider. `type` is a type of the language (`String`, `Boolean`, …), `Duration`, or `Env`
-    for a list of `Env.NAME`. Positional ones stand first, in order."""
+    for a list of `Env.NAME`. Positional ones stand first, in order; `rest`: the last of them takes all further
+    positional arguments, each a String, as a tuple (or, by its name, a list of them)."""
 
     name: str
     type: str
@@ -69,6 +70,7 @@ class Setting(Record):
     positional: bool = False
     secret: bool = False
     default: Any = None
+    rest: bool = False
 
 
 class Provider(Record):
@@ -85,10 +87,11 @@ class Provider(Record):
     describe: Callable[[Settings], tuple[Method, ...] | None]
 
 
-def arguments_error(method: Method, args: Mapping[str, Value]) -> str | None:
+def arguments_error(method: Method, args: Mapping[str, Value], *, by_author: bool = False) -> str | None:
     """What is wrong with arguments for a method, in words that a model can act on, or None (tools.md §1).
 
-    Checks required and unknown names, and of each value `type`, `enum`, `minimum` and the `type` of `items`.
+    Checks required and unknown names, and of each value `type`, `enum`, `minimum` and the `type` of `items`. Internal
+    arguments are unknown ones unless the author's own text made them (`by_author`).
     """
     properties: dict[str, Any] = method.schema.get("properties", {})
     for name in method.required():
@@ -96,11 +99,11 @@ def arguments_error(method: Method, args: Mapping[str, Value]) -> str | None:
             return f"the argument `{name}` is missing; {_signature(method)}"
     for name, value in args.items():
         wanted = properties.get(name)
-        if wanted is None:
+        if wanted is None or (name in method.internal and not by_author):
             if method.schema.get("additionalProperties", False) is False:
                 return f"there is no argument `{name}`; {_signature(method)}"
             continue
-        trouble = _value_error(wanted, value)
+        trouble = value_error(wanted, value)
         if trouble:
             return f"the argument `{name}` {trouble}"
     return None
@@ -123,7 +126,8 @@ _OF_TYPE: dict[str, tuple[type, ...]] = {
 }
 
 
-def _value_error(schema: dict[str, Any], value: Value) -> str | None:
+def value_error(schema: dict[str, Any], value: Value) -> str | None:
+    """What is wrong with a value for the schema of one argument (`must be string`), or None."""
     wanted = schema.get("type")
     if wanted is not None:
         names = wanted if isinstance(wanted, list) else [wanted]
@@ -135,7 +139,7 @@ def _value_error(schema: dict[str, Any], value: Value) -> str | None:
         return f"must be at least {schema['minimum']}"
     if isinstance(value, list) and "items" in schema:
         for at, item in enumerate(value):
-            trouble = _value_error(schema["items"], item)
+            trouble = value_error(schema["items"], item)
             if trouble:
                 return f"at {at} {trouble}"
     return None

@@ -1,6 +1,6 @@
 """A program as it is checked and resolved: what the plan and the runtime read, so that each asks no name twice.
 
-Owns the records only; `resolve.py` makes them from the syntax tree, with the diagnostics. Every rule on how a call's
+Owns the records only; `check.py` makes them from the syntax tree, with the diagnostics. Every rule on how a call's
 arguments are read (which are instructions, inputs, options; which argument the flowing value fills) has been applied
 here once. A `CheckedProgram` exists for a file with errors too: what could not be resolved is a `BrokenCall` or is
 left out.
