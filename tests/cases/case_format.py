@@ -45,6 +45,8 @@ class Case:
 
 _FENCE = re.compile(r"(`{3,})(.*)\Z")
 _FILE = re.compile(r"\bfile=(\S+)")
+_VARYING = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|(?<![\w.])\d+(?=ms\b)")
+"""What is another on each run: run ids, and how long something took."""
 _EXIT = re.compile(r"\[exit (\d+)\]\s*\Z")
 
 
@@ -134,11 +136,11 @@ def _trimmed(lines: list[str]) -> list[str]:
 
 
 def updated(text: str, outputs: list[tuple[Step, list[str], int]]) -> str:
-    """The file with other expected lines and exit codes for some steps. Raises `CaseError` for output that the format
-    cannot hold."""
+    """The file with other expected lines and exit codes for some steps, `[..]` for what is another on each run. Raises
+    `CaseError` for output that the format cannot hold."""
     lines = text.split("\n")
     for step, output, code in sorted(outputs, key=lambda o: -o[0].first):
-        shown = _trimmed(output)
+        shown = [_VARYING.sub("[..]", line) for line in _trimmed(output)]
         for line in shown:
             if line.startswith(("$ ", "```")) or _EXIT.match(line) or (line[:1] == ">" and line is shown[0]):
                 raise CaseError(f"line {step.line + 1}: a case cannot hold the output line {line!r}")

@@ -110,6 +110,13 @@ def test_updating_changes_only_the_steps_that_are_given() -> None:
     assert updated(TEXT, []) == TEXT
 
 
+def test_updating_leaves_out_what_is_another_on_each_run() -> None:
+    line = "12ms · 2 LLM call(s) · run 3996ca04-4284-4ab7-adca-63d1e3ae4d99 at 1.5ms"
+    new = updated(TEXT, [(parse(TEXT)[0].steps[0], [line], 0)])
+    assert parse(new)[0].steps[0].expected == ["[..]ms · 2 LLM call(s) · run [..] at 1.5ms"]
+    assert matches(parse(new)[0].steps[0].expected, [line])
+
+
 def test_output_that_a_case_cannot_hold_is_refused() -> None:
     with pytest.raises(CaseError, match="cannot hold"):
         updated(TEXT, [(parse(TEXT)[0].steps[0], ["$ x"], 0)])
