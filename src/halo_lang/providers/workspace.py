@@ -105,13 +105,10 @@ def _check_folder(path: str, named: str, writes: bool) -> None:
 
 def _check_ground(path: str, named: str, writes: bool, grounds: tuple[str, ...]) -> None:
     """Refuses a folder that itself lies in what no path may reach, such as `.halo/recordings`."""
-    real = os.path.realpath(path)
-    names = {os.path.basename(real), os.path.basename(path)}
-    for ground in grounds:
-        for seen, base in ((path, ground), (real, os.path.realpath(ground))):
-            below = os.path.relpath(seen, base)
-            if not below.startswith("../"):
-                names.update(below.split("/"))
+    names: set[str] = set()
+    for seen, there in ((path, grounds), (os.path.realpath(path), tuple(os.path.realpath(g) for g in grounds))):
+        below = [parts for ground in there if (parts := os.path.relpath(seen, ground).split("/"))[0] != ".."]
+        names.update(*(below or ((os.path.basename(seen),),)))
     for name in names:
         if is_secret(name) or (writes and folded(name) == ".git"):
             raise ConfigError(f"the folder {shown(named)} cannot be a Workspace's: `{name}` is kept from every tool")

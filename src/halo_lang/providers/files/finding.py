@@ -176,6 +176,8 @@ class _Hits:
             for number, text in lines:
                 self._room -= len(path.encode()) + len(text.encode()) + 40
                 if self._room < 0:
+                    for _ in lines:
+                        continue  # it may still turn out to be no text
                     raise ToolError(
                         f"more lines match than a result may hold ({len(self._hits):,} fit); "
                         "give a longer query, or a `path` to search in"
@@ -378,9 +380,10 @@ def _search_file(fd: int, spotter: Spotter, bounds: Bounds) -> Iterator[tuple[in
             lines = text.split("\n")
             for at, line in enumerate(lines):
                 bounds.check()
+                line = line.removesuffix("\r")
                 if hit != number and (place := _place(line, spotter.spot)) >= 0:
                     hit = number
-                    yield number, _around(line.removesuffix("\r"), place)
+                    yield number, _around(line, place)
                 number += at < len(lines) - 1
         if not chunk:
             return

@@ -50,7 +50,7 @@ def read_glob(pattern: str) -> Glob:
     """Reads a pattern of `*`, `**`, `?` and `[abc]`. Raises `ToolError` for one that is none or leads out."""
     if len(pattern) > _MAX_PATTERN or "\0" in pattern:
         raise ToolError(f"a pattern is at most {_MAX_PATTERN:,} characters, and holds no NUL")
-    parts = [p for p in pattern.split("/") if p not in ("", ".")]
+    parts = [p for p in _parts(pattern) or [pattern] if p not in ("", ".")]
     if pattern.startswith("/") or ".." in parts:
         raise ToolError(f"the pattern {shown(pattern)} leads out of the tool's folder; write it relative to that")
     if not parts:
@@ -152,8 +152,8 @@ def _ignore_line(line: str) -> tuple[bool, str] | None:
         line, ends = line[:-1], "/"
     if not line:
         return None
-    anchored = "/" in line
-    expression = _expression(line.removeprefix("/").split("/"), anchored=anchored)
+    parts = _parts(line.removeprefix("/"))
+    expression = None if parts is None else _expression(parts, anchored="/" in line)
     return None if expression is None else (ignores, expression + ends)
 
 
@@ -162,6 +162,25 @@ def _without_blanks(line: str) -> str:
     kept = line.rstrip(" ")
     backslashes = len(kept) - len(kept.rstrip("\\"))
     return line[: len(kept) + 1] if backslashes % 2 and len(kept) < len(line) else kept
+
+
+def _parts(pattern: str) -> list[str] | None:
+    """A pattern's parts between slashes that stand outside of brackets; None where a bracket is not closed."""
+    parts, begin, at = [], 0, 0
+    while at < len(pattern):
+        char = pattern[at]
+        at += 1
+        if char == "[":
+            read = _bracket(pattern, at)
+            if read is None:
+                return None
+            at = read[1]
+        elif char == "/" or pattern.startswith("\\/", at - 1):
+            parts.append(pattern[begin : at - 1])
+            begin = at = at if char == "/" else at + 1
+        elif char == "\\":
+            at += 1
+    return [*parts, pattern[begin:]]
 
 
 def _expression(parts: Iterable[str], *, anchored: bool) -> str | None:
