@@ -40,10 +40,9 @@ def check_across(
         _check_patterns(program, declared, pipelines, governed, findings)
         if priced is not None:
             _check_prices(program, declared, pipelines, governed, findings, priced)
-    if declared.damage:
-        # What could not be read may use anything, and may end anything.
-        return
-    _check_endless(pipelines, findings)
+    if not declared.lost:
+        # What could not be read may end anything.
+        _check_endless(pipelines, findings)
     _check_unused(program, declared, findings)
 
 
@@ -91,7 +90,7 @@ def _check_patterns(
     findings: Findings,
 ) -> None:
     """Warns of patterns that match nothing a policy governs; an argument that no such method has is an error."""
-    if declared.damage:
+    if declared.lost:
         return
     tools: dict[str, dict[str, None]] = {}
     for agent in declared.agents.values():
@@ -184,6 +183,8 @@ def _check_prices(
 
 def _check_endless(pipelines: Pipelines, findings: Findings) -> None:
     """Warns of pipelines that can only call themselves for ever: no run of one ends but by the limit on calls."""
+    if not any(isinstance(call, PipelineCall) for pipeline in pipelines.values() for call in calls_of(pipeline)):
+        return
     stopping = _stopping(pipelines)
     certain = {name: _certain_calls(pipeline, pipelines, stopping) for name, pipeline in pipelines.items()}
     endless = {name for name, groups in certain.items() if groups}
@@ -288,16 +289,16 @@ def _on_cycles(leads: Mapping[str, str]) -> list[str]:
 
 
 def _check_unused(program: Program, declared: Declared, findings: Findings) -> None:
-    seen: set[str] = set()
+    referred = declared.used | declared.lost
     for declaration in program.declarations:
         if not isinstance(declaration, PolicyDecl | ToolDecl | AgentDecl):
             continue
         name = declaration.name
-        if name.text in declared.kinds and name.text not in declared.used and name.text not in seen:
+        if name.text in declared.kinds and name.text not in referred:
             help_ = _TO_USE[declared.kinds[name.text]]
             what = f"the {declared.kinds[name.text]} `{name.text}` is never used"
             findings.warning("UNUSED", what, name, help_)
-        seen.add(name.text)
+            referred.add(name.text)
 
 
 _TO_USE = {

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*/[^\s\x00-\x1f](?:[^\x00-\x1f]*[^\s\x00-\x1f])?\Z")
 
 
-def read_agent(declaration: AgentDecl, declared: Declared, findings: Findings, *, damaged: bool = False) -> Agent:
+def read_agent(declaration: AgentDecl, declared: Declared, findings: Findings) -> Agent:
     """An agent, with errors for what does not hold. The policies that it requires have been read before."""
     name = declaration.name
     changes = _read_options(declaration.options, findings)
@@ -51,7 +51,7 @@ def read_agent(declaration: AgentDecl, declared: Declared, findings: Findings, *
                 warn_secret(clause.text, findings)
     return Agent(
         name.text,
-        _read_model(declaration.model, findings, damaged),
+        _read_model(declaration.model, findings),
         replace(AgentOptions(), **changes) if changes else _DEFAULTS,
         tuple(dict.fromkeys(equips)),
         read_requires(required, declared, findings),
@@ -81,10 +81,10 @@ def _refer_all(
     return found
 
 
-def _read_model(model: Model, findings: Findings, damaged: bool) -> str | EnvRef:
+def _read_model(model: Model, findings: Findings) -> str | EnvRef:
     if model.env:
         return EnvRef(model.text)
-    if _MODEL.match(model.text) is None and not (damaged and not model.text):
+    if _MODEL.match(model.text) is None:
         shown = model.text[:80] or "the empty text"
         help_ = "for example `openai/gpt-4o`, or `Env.NAME` for a variable that names it"
         findings.error("BAD_MODEL", f"`{shown}` is no model: one is named as `provider/model`", model, help_)

@@ -104,10 +104,7 @@ def _unknown_target(call: Call, kind: str | None, context: Context) -> None:
     if kind is not None:
         what = f"`{name}` is {with_article(kind)}, and cannot be called"
         context.findings.error("WRONG_KIND", what, call.target)
-    elif name in ("yield", "listen", "loop"):
-        written = {"yield": "|! yield(…)", "listen": "~> listen(…)", "loop": '|<> loop(Agent, "…")'}[name]
-        context.findings.error("UNKNOWN_NAME", f"`{name}` is no call", call.target, f"write `{written}`")
-    elif name not in context.declared.ghosts:
+    elif name not in context.declared.lost:
         known = [*context.declared.of_kind("agent", "tool", "store", "pipeline"), "System"]
         near = context.findings.near(name, known, f"declare it: `agent {name} [provider/model]`, a tool or a pipeline")
         context.findings.error("UNKNOWN_NAME", f"nothing is called `{name}`", call.target, near)
@@ -214,12 +211,14 @@ def _offered(arg: Arg, agent: Agent, context: Context) -> tuple[str, ...]:
                 findings.error("DUPLICATE_NAME", f"`tools` names `{name}` twice", item)
             else:
                 offered.append(name)
+        elif name in context.declared.lost:
+            continue  # perhaps a clause that could not be parsed equips the agent with it
         elif kind in ("tool", "store"):
             what = f"the agent `{agent.name}` is not equipped with `{name}`"
             findings.error("NOT_EQUIPPED", what, item, f"add it to the agent: `equips {name}`")
         elif kind is not None:
             findings.error("WRONG_KIND", f"`{name}` is {with_article(kind)}; `tools` takes tools and stores", item)
-        elif name not in context.declared.ghosts:
+        else:
             near = findings.near(name, context.declared.of_kind("tool", "store"))
             findings.error("UNKNOWN_NAME", f"there is no tool `{name}`", item, near)
     _check_clash(offered, agent, arg, context)
@@ -371,10 +370,6 @@ def bind_pipeline(
     args: Sequence[Arg], pipeline: PipelineDecl, context: Context, at: Call | Name, *, flows: bool
 ) -> tuple[tuple[Bound, ...], str | None]:
     """Arguments bound to a pipeline's parameters. `flows`: there is a flowing value, which fills the first one."""
-    if context.declared.damage.touches(pipeline):
-        for arg in args:
-            context.check(arg.value)
-        return (), None
     names = tuple(dict.fromkeys(p.name.text for p in pipeline.params))
     what = f"`{pipeline.name.text}`"
     bindings = _bind(args, names, what, context, flows=flows)

@@ -6,6 +6,8 @@ tests of the file. Never raises and reads nothing but what it is given. Read `na
 
 from __future__ import annotations
 
+import gc
+
 from ..catalog.builtin import PROVIDERS
 from ..language.ast import AgentDecl, PipelineDecl, PolicyDecl, TestDecl, ToolDecl
 from ..language.parser import parse
@@ -43,10 +45,25 @@ def check(
     nothing is said about models under a spend limit, and what it raises is not caught. Takes time linear in the size of
     the source.
     """
+    # What is made here is kept and holds no cycles: the collector would only walk it again and again.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return _check(source, providers, found, priced)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _check(
+    source: Source,
+    providers: Mapping[str, Provider],
+    found: tuple[Diagnostic, ...],
+    priced: Callable[[str], bool] | None,
+) -> CheckedProgram:
     program, syntax = parse(source)
-    syntax = tuple(syntax)
     findings = Findings()
-    declared = declare(program, source.text, (*found, *syntax), findings)
+    declared = declare(program, findings)
     _read_parts(program, declared, providers, findings)
     pipelines = _read_pipelines(program, source, declared, providers, findings)
     check_across(program, declared, pipelines, findings, priced)
@@ -75,7 +92,7 @@ def check_bytes(
     priced: Callable[[str], bool] | None = None,
 ) -> CheckedProgram:
     """Decodes and checks the bytes of a file called `name`. Never raises."""
-    from ..language.decode import decode
+    from ..language.source import decode
 
     source, found = decode(name, data)
     return check(source, providers=providers, found=tuple(found), priced=priced)
@@ -83,18 +100,14 @@ def check_bytes(
 
 def _read_parts(program: Program, declared: Declared, providers: Mapping[str, Provider], findings: Findings) -> None:
     """Policies, then tools and stores, then agents, which name the others."""
-    damage = declared.damage
     for declaration in program.declarations:
         if isinstance(declaration, PolicyDecl):
             declared.policies.setdefault(declaration.name.text, read_policy(declaration, findings))
         elif isinstance(declaration, ToolDecl):
-            damaged = damage.touches(declaration)
-            tool = read_tool(declaration, providers, findings, damaged=damaged)
-            declared.tools.setdefault(declaration.name.text, tool)
+            declared.tools.setdefault(declaration.name.text, read_tool(declaration, providers, findings))
     for declaration in program.declarations:
         if isinstance(declaration, AgentDecl):
-            agent = read_agent(declaration, declared, findings, damaged=damage.touches(declaration))
-            declared.agents.setdefault(declaration.name.text, agent)
+            declared.agents.setdefault(declaration.name.text, read_agent(declaration, declared, findings))
 
 
 def _read_pipelines(

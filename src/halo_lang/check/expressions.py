@@ -6,6 +6,7 @@ Owns the walk over an expression. Says nothing about types: see `literals.py`. R
 from __future__ import annotations
 
 from ..language.ast import And, Compare, Duration, ListExpr, Not, ObjectExpr, Or, Path, Text
+from .findings import listed
 from .names import with_article
 from .secrets import looks_secret
 
@@ -83,7 +84,7 @@ def check_path(path: Path, scope: Scope | None, declared: Declared, findings: Fi
         findings.error("ENV_MISPLACED", "`Env` is no value of the program", path, help_)
     elif scope is None:
         findings.error("UNKNOWN_NAME", f"no name can be read here, so `{root}` neither", path, "write the value down")
-    elif not (scope.item is not None and root in (scope.item, "index")) and root not in scope.ghosts:
+    elif not (scope.item is not None and root in (scope.item, "index")) and root not in declared.lost:
         _unknown(path, scope, declared, findings)
 
 
@@ -99,8 +100,10 @@ def _unknown(path: Path, scope: Scope, declared: Declared, findings: Findings) -
         kind = declared.kinds[root]
         declared.used.add(root)
         findings.error("WRONG_KIND", f"`{root}` is {with_article(kind)}, and no value", path, _TO_CALL.get(kind))
-    elif root not in declared.ghosts:
-        findings.error("UNKNOWN_NAME", f"there is no name `{root}` here", path, findings.near(root, scope.names()))
+    else:
+        names = scope.names()
+        near = findings.near(root, names, f"there are {listed(names)}")
+        findings.error("UNKNOWN_NAME", f"there is no name `{root}` here", path, near)
 
 
 _TO_CALL = {

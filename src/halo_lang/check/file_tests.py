@@ -82,7 +82,7 @@ def _check_target(target: Path, declared: Declared, asked: Asked, findings: Find
     root, parts = target.root, target.parts
     written = ".".join(str(part) for part in (root, *parts))
     kind = declared.kinds.get(root)
-    if written in asked.events or written in asked.methods or root in declared.ghosts:
+    if written in asked.events or written in asked.methods or root in declared.lost:
         return
     if (root == "yield" or root == "approval") and not parts:
         return
@@ -101,7 +101,7 @@ def _check_target(target: Path, declared: Declared, asked: Asked, findings: Find
 
 def _check_method(target: Path, written: str, kind: str, declared: Declared, asked: Asked, findings: Findings) -> None:
     root, parts = target.root, target.parts
-    if not parts or declared.damage:
+    if not parts or declared.lost:
         return
     if kind == "agent":
         # An agent's methods need no declaration, but one that no stage calls can only be a slip.
@@ -134,7 +134,7 @@ def _check_counted(path: Path, declared: Declared, findings: Findings) -> None:
     target = str(path.parts[0])
     kind = declared.kinds.get(target)
     if kind is None or kind == "policy":
-        if target in declared.ghosts or target == "System":
+        if target in declared.lost or target == "System":
             return
         near = findings.near(target, declared.of_kind("agent", "tool", "store", "pipeline"))
         findings.error("UNKNOWN_NAME", f"nothing is called `{target}`", path, near)

@@ -7,6 +7,7 @@ times in seconds. Knows no names. Read `names.py` next.
 from __future__ import annotations
 
 from ..language.ast import And, Compare, Constant, Duration, ListExpr, Not, Number, ObjectExpr, Or, Path, Text
+from ..language.values import equal, is_true, ordered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,8 +60,6 @@ def sample_of(expr: Expr) -> Any:
 
 def truth_of(condition: Expr) -> bool | None:
     """What a condition made of literals alone always is, else None."""
-    from ..language.values import equal, is_true, ordered
-
     kind = type(condition)
     if kind is Path:
         return None
@@ -74,6 +73,8 @@ def truth_of(condition: Expr) -> bool | None:
             return decides
         return None if None in truths else not decides
     if isinstance(condition, Compare):
+        if type(condition.left) is Path or type(condition.right) is Path:
+            return None
         left, right = value_of(condition.left), value_of(condition.right)
         if left is UNKNOWN or right is UNKNOWN:
             return None

@@ -6,8 +6,6 @@ declarations and the names of one pipeline with the stages that bind them. Read 
 
 from __future__ import annotations
 
-import re
-
 from ..language.ast import AgentDecl, Branch, Each, FanOut, Gate, Loop, Pipe, PipelineDecl, PolicyDecl, ToolDecl
 
 TYPE_CHECKING = False
@@ -15,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from ..language.ast import Call, Declaration, Name, Program
-    from ..language.diagnostics import Diagnostic
     from .findings import Findings
     from .program import Agent, Policy, Tool
 
@@ -46,74 +43,28 @@ class Declared:
     """Everything that a file declares, by name. The first of several declarations of a name counts.
 
     `kinds` knows every name (`"policy"`, `"tool"`, `"store"`, `"agent"`, `"pipeline"`), `pipelines` the declarations;
-    the other tables are filled as the parts are resolved. `used` collects the names that something refers to.
-    `ghosts` are names that seem to be declared in text that could not be parsed: nothing is said about them.
+    the other tables are filled as the parts are resolved. `used` collects the names that something refers to. `lost`
+    are the names in parts that could not be parsed: nothing is said of them for which such a part may be the reason.
     """
 
-    __slots__ = ("agents", "damage", "events", "ghosts", "kinds", "pipelines", "policies", "tools", "used")
+    __slots__ = ("agents", "kinds", "lost", "pipelines", "policies", "tools", "used")
 
-    def __init__(self) -> None:
+    def __init__(self, lost: frozenset[str]) -> None:
+        self.lost = lost
         self.kinds: dict[str, str] = {}
         self.pipelines: dict[str, PipelineDecl] = {}
         self.policies: dict[str, Policy] = {}
         self.tools: dict[str, Tool] = {}
         self.agents: dict[str, Agent] = {}
         self.used: set[str] = set()
-        self.ghosts: frozenset[str] = frozenset()
-        self.damage = Damage("", (), ())
-        self.events: set[str] = set()
 
     def of_kind(self, *kinds: str) -> list[str]:
         return [name for name, kind in self.kinds.items() if kind in kinds]
 
 
-_DECLARING = re.compile(r"\b(?:policy|tool|store|agent|pipeline)[ \t]+([A-Za-z_][A-Za-z0-9_]*)")
-_BINDING = re.compile(r"\bas\s+([A-Za-z_][A-Za-z0-9_]*)|([A-Za-z_][A-Za-z0-9_]*)\s*:|\beach\s*\(\s*([A-Za-z_]\w*)")
-
-
-class Damage:
-    """Where a file could not be parsed, so that what is missing from the tree is not taken for missing in the file."""
-
-    __slots__ = ("_ends", "_places", "_text")
-
-    def __init__(self, text: str, found: tuple[Diagnostic, ...], declarations: tuple[Declaration, ...]) -> None:
-        self._text = text
-        self._places = sorted(d.span.start for d in found if d.severity == "error")
-        starts = [d.start for d in declarations]
-        self._ends = dict(zip(starts, [*starts[1:], len(text)], strict=True)) if self._places else {}
-
-    def __bool__(self) -> bool:
-        return bool(self._places)
-
-    def within(self, start: int, end: int) -> bool:
-        """Whether something between two offsets could not be parsed."""
-        from bisect import bisect_left
-
-        at = bisect_left(self._places, start)
-        return at < len(self._places) and self._places[at] <= end
-
-    def touches(self, declaration: Declaration) -> bool:
-        """Whether a declaration, up to the next one, was not parsed as a whole."""
-        return bool(self._places) and self.within(declaration.start, self._end(declaration))
-
-    def bound_in(self, declaration: Declaration) -> frozenset[str]:
-        """The names that a damaged declaration's text seems to bind."""
-        found = _BINDING.findall(self._text, declaration.start, self._end(declaration))
-        return frozenset(name for names in found for name in names if name)
-
-    def declared(self) -> frozenset[str]:
-        """The names that the text seems to declare."""
-        return frozenset(_DECLARING.findall(self._text)) if self._places else frozenset()
-
-    def _end(self, declaration: Declaration) -> int:
-        return self._ends.get(declaration.start, declaration.end)
-
-
-def declare(program: Program, text: str, found: tuple[Diagnostic, ...], findings: Findings) -> Declared:
+def declare(program: Program, findings: Findings) -> Declared:
     """The table of a file's declarations, with errors for names that are taken or reserved."""
-    declared = Declared()
-    declared.damage = Damage(text, found, program.declarations)
-    declared.ghosts = declared.damage.declared()
+    declared = Declared(program.lost)
     kinds = declared.kinds
     for declaration in program.declarations:
         kind = _kind(declaration)
@@ -168,7 +119,7 @@ def refer(declared: Declared, findings: Findings, name: Name, wanted: tuple[str,
     if kind is not None:
         declared.used.add(name.text)
         findings.error("WRONG_KIND", f"`{name.text}` is {_ARTICLE[kind]}; {where} takes {plural}", name)
-    elif name.text not in declared.ghosts:
+    elif name.text not in declared.lost:
         near = findings.near(name.text, declared.of_kind(*wanted), f"declare it, or name one of the file's {plural}")
         findings.error("UNKNOWN_NAME", f"there is no {wanted[0]} `{name.text}`", name, near)
     return None
@@ -198,11 +149,10 @@ class Scope:
     `each` item around them.
     """
 
-    __slots__ = ("back_to", "extents", "first", "ghosts", "horizon", "item", "params", "stage")
+    __slots__ = ("back_to", "extents", "first", "horizon", "item", "params", "stage")
 
-    def __init__(self, pipeline: PipelineDecl, ghosts: frozenset[str]) -> None:
+    def __init__(self, pipeline: PipelineDecl) -> None:
         self.params = frozenset(p.name.text for p in pipeline.params)
-        self.ghosts = ghosts
         self.first: dict[str, int] = {}
         self.back_to: dict[int, int] = {}
         self.extents: dict[int, int] = {}

@@ -25,13 +25,8 @@ if TYPE_CHECKING:
     from .findings import Findings
 
 
-def read_tool(
-    declaration: ToolDecl, providers: Mapping[str, Provider], findings: Findings, *, damaged: bool = False
-) -> Tool:
-    """A tool or store, with errors for what its provider does not take.
-
-    `damaged`: a part of its text could not be parsed, so nothing is said to be missing.
-    """
+def read_tool(declaration: ToolDecl, providers: Mapping[str, Provider], findings: Findings) -> Tool:
+    """A tool or store, with errors for what its provider does not take."""
     name = declaration.name
     provider = providers.get(declaration.provider.text)
     settings: dict[str, Any] = {}
@@ -46,8 +41,8 @@ def read_tool(
             what = f"`{provider.name}` is a provider of {provider.keyword}s"
             findings.error("WRONG_KIND", what, declaration.provider, help_)
         before = findings.errors
-        settings = _read_settings(declaration, provider, findings, damaged)
-        broken = damaged or findings.errors > before
+        settings = _read_settings(declaration, provider, findings)
+        broken = findings.errors > before
         # What a wrong setting would have switched on is not said to be missing too.
         methods = provider.describe({**settings, **_all_on(provider)} if broken else settings)
     span = Span(name.start, name.end)
@@ -77,7 +72,7 @@ def _unknown_provider(declaration: ToolDecl, providers: Mapping[str, Provider], 
     )
 
 
-def _read_settings(declaration: ToolDecl, provider: Provider, findings: Findings, damaged: bool) -> dict[str, Any]:
+def _read_settings(declaration: ToolDecl, provider: Provider, findings: Findings) -> dict[str, Any]:
     by_name = {s.name: s for s in provider.settings}
     positional = [s for s in provider.settings if s.positional]
     settings: dict[str, Any] = {}
@@ -103,7 +98,7 @@ def _read_settings(declaration: ToolDecl, provider: Provider, findings: Findings
     for setting in provider.settings:
         if setting.name in settings:
             continue
-        if setting.required and not damaged:
+        if setting.required:
             what = f"{setting.about[:1].lower()}{setting.about[1:].rstrip('.')}"
             at_ = declaration.provider
             findings.error("MISSING_ARGUMENT", f"`{provider.name}` needs `{setting.name}`: {what}", at_)

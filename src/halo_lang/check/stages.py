@@ -50,12 +50,11 @@ _STAGES_A_LOOP_NEEDS = "a loop goes back to an earlier stage of the same pipelin
 class Place:
     """Where the reading of a pipeline stands: what its calls are read against, and the source for texts as written."""
 
-    __slots__ = ("context", "damaged", "indexes", "source")
+    __slots__ = ("context", "indexes", "source")
 
-    def __init__(self, context: Context, source: Source, damaged: bool) -> None:
+    def __init__(self, context: Context, source: Source) -> None:
         self.context = context
         self.source = source
-        self.damaged = damaged
         self.indexes: dict[int, int] = {}
 
     @property
@@ -76,9 +75,8 @@ def read_pipeline(
     findings: Findings,
 ) -> CheckedPipeline:
     """A pipeline with its stages. A loop that has nowhere to go back to is left out."""
-    damaged = declared.damage.touches(pipeline)
-    scope = Scope(pipeline, declared.damage.bound_in(pipeline) if damaged else frozenset())
-    place = Place(Context(declared, providers, findings, scope), source, damaged)
+    scope = Scope(pipeline)
+    place = Place(Context(declared, providers, findings, scope), source)
     params = _read_params(pipeline.params, findings)
     _check_type(pipeline.result, findings)
     policies = read_requires(pipeline.requires, declared, findings)
@@ -393,7 +391,7 @@ def _read_loop(at: int, stage: Loop, place: Place) -> LoopStage | None:
     if agent is None:
         return None
     if back_to is None:
-        if not place.damaged:
+        if agent not in declared.lost:
             what = f"no stage before this loop calls `{agent}`"
             place.findings.error("LOOP_WITHOUT_STAGE", what, stage.agent, _STAGES_A_LOOP_NEEDS)
         return None
