@@ -1,0 +1,164 @@
+"""Everything a run needs from outside, found and checked before anything runs.
+
+Owns the resolving of `Env` references (only those that the started pipeline can reach, language.md §3), of model names
+and their endpoints, and the starting of tools. Raises `ConfigError` that names what is missing, all of it at once.
+Read `running.py` next.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+from ..boundary.host import ConfigError, ProviderHost
+from ..catalog.describe import EnvRef
+from ..check.reach import reach
+from ..language.record import Record, replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ..boundary.host import Environment, ProviderInstance
+    from ..check.program import Agent, CheckedProgram, Tool
+    from ..models.client import ModelClient
+
+CLASSES = {
+    "Workspace": ("workspace", "Workspace"),
+    "Bash": ("bash", "Bash"),
+    "Slack": ("slack", "Slack"),
+}
+"""Where in `providers` each provider's class is; imported when a tool of it is started."""
+
+
+class Outside(Record):
+    """What a run of one pipeline has to do with: `provider/model` by the model as requests name it (they differ where
+    a variable holds it), tools' settings with their variables resolved, and the secrets among all these, by variable.
+    """
+
+    models: dict[str, str]
+    settings: dict[str, dict[str, Any]]
+    secrets: dict[str, str]
+
+
+def outside(program: CheckedProgram, pipeline: str, environment: Environment, client: ModelClient) -> Outside:
+    """Resolves what the pipeline can reach. Raises `ConfigError` naming every variable that is missing."""
+    reached = reach(program, pipeline)
+    missing: list[str] = []
+    secrets: dict[str, str] = {}
+    resolved: dict[str, dict[str, Any]] = {}
+    for name in reached.tools:
+        resolved[name] = _resolved(program.tools[name], environment, secrets, missing)
+    models: dict[str, str] = {}
+    for name in reached.agents:
+        asked, model = _model(program.agents[name], environment, missing)
+        if model is None or asked in models:
+            continue
+        models[asked] = model
+        try:
+            endpoint = client.prepare(model)
+        except ConfigError as trouble:
+            missing.append(str(trouble))
+            continue
+        if endpoint.key:
+            secrets[endpoint.key_name] = endpoint.key
+    if missing:
+        raise ConfigError("\n".join(dict.fromkeys(missing)))
+    return Outside(models, resolved, secrets)
+
+
+def _resolved(tool: Tool, environment: Environment, secrets: dict[str, str], missing: list[str]) -> dict[str, Any]:
+    def value_of(given: Any) -> Any:
+        if not isinstance(given, EnvRef):
+            return given
+        value = environment.get(given.name)
+        if value is None:
+            missing.append(f"the variable {given.name} is not set, and {tool.keyword} {tool.name} needs it")
+            return ""
+        secrets[given.name] = value
+        return value
+
+    made: dict[str, Any] = {}
+    for name, given in tool.settings.items():
+        if name == "env":
+            made[name] = {ref.name: value_of(ref) for ref in given}
+        elif isinstance(given, list | tuple):
+            made[name] = [value_of(one) for one in given]
+        elif isinstance(given, dict):
+            made[name] = {key: value_of(one) for key, one in given.items()}
+        else:
+            made[name] = value_of(given)
+    return made
+
+
+def _model(agent: Agent, environment: Environment, missing: list[str]) -> tuple[str, str | None]:
+    """The model as requests name it (`Env.NAME` where a variable holds it), and the `provider/model` that it is."""
+    if not isinstance(agent.model, EnvRef):
+        return agent.model, agent.model
+    asked = f"Env.{agent.model.name}"
+    value = environment.get(agent.model.name)
+    if value is None:
+        missing.append(f"the variable {agent.model.name} is not set, and agent {agent.name} takes its model from it")
+    elif "/" not in value.strip("/"):
+        missing.append(
+            f"the variable {agent.model.name} must hold `provider/model` for agent {agent.name}, "
+            f"and holds `{value[:80]}`"
+        )
+        value = None
+    return asked, value
+
+
+def start_tools(
+    program: CheckedProgram, file: Path, settings: Mapping[str, dict[str, Any]], environment: Environment
+) -> dict[str, ProviderInstance]:
+    """Starts the tools named by `settings`. Raises `ConfigError` with the tool's name."""
+    host = ProviderHost(file.resolve().parent, Path.cwd(), (file.resolve(),), environment)
+    started: dict[str, ProviderInstance] = {}
+    for name, given in settings.items():
+        tool = program.tools[name]
+        module, cls = CLASSES[tool.provider]
+        try:
+            started[name] = getattr(importlib.import_module(f"..providers.{module}", __package__), cls)(given, host)
+        except ConfigError as trouble:
+            raise ConfigError(f"{tool.keyword} {name}: {trouble}") from None
+    return started
+
+
+def with_models(program: CheckedProgram, models: Mapping[str, str]) -> CheckedProgram:
+    """The program with other models for some agents (`--model AGENT=provider/model`).
+
+    Raises `ConfigError` for an agent that is not declared.
+    """
+    for name in models:
+        if name not in program.agents:
+            raise ConfigError(f"there is no agent `{name}`; there are: {', '.join(program.agents) or 'none'}")
+
+    def changed(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return tuple(changed(one) for one in part)
+        kind = type(part).__name__
+        if kind == "Agent" and part.name in models:
+            return replace(part, model=models[part.name])
+        if kind in _HOLDING_AGENTS:
+            return replace(part, **{f: changed(getattr(part, f)) for f in _HOLDING_AGENTS[kind]})
+        return part
+
+    return replace(
+        program,
+        agents={name: changed(agent) for name, agent in program.agents.items()},
+        pipelines={name: changed(pipeline) for name, pipeline in program.pipelines.items()},
+    )
+
+
+_HOLDING_AGENTS = {
+    "CheckedPipeline": ("stages",),
+    "AgentCall": ("agent",),
+    "CallStage": ("call", "shadow"),
+    "BranchStage": ("arms",),
+    "CheckedArm": ("call",),
+    "FanOutStage": ("members",),
+    "CheckedMember": ("call",),
+    "EachStage": ("call",),
+}
+"""The fields of a checked program's records in which an agent can stand."""

@@ -1,0 +1,107 @@
+"""A live run from the command line: settings, signals, and who is there to ask.
+
+Owns the one place where an event loop is started, and what SIGINT and SIGTERM do (runs.md §5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from ..app.running import run_live
+from ..app.settings import read_settings
+from ..check.policies import matches
+from ..doors.answering import Stop
+from ..doors.live import GRACE_S
+from ..providers.people import Handlers
+from .output import Output
+from .terminal import Terminal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from ..app.running import RunResult
+    from ..app.settings import Settings
+    from ..boundary.call import Call
+    from ..boundary.host import Preview
+    from ..check.program import CheckedProgram
+    from ..language.values import Value
+
+
+def run_on_terminal(
+    program: CheckedProgram, pipeline: str, args: dict[str, Value], options: Namespace
+) -> tuple[RunResult, Output]:
+    """Runs a pipeline for real. Raises `ConfigError` before anything runs where something is missing."""
+    file = Path(options.file)
+    settings = read_settings(file)
+    if options.verbose:
+        _say_where_from(settings)
+    output = _output(options)
+    asks = sys.stdin.isatty() and sys.stderr.isatty()
+    handlers = _handlers(Terminal(output) if asks else None, options.yes_to)
+
+    async def run() -> RunResult:
+        stop = Stop()
+        _listen_for_signals(stop, output)
+        return await run_live(program, file, pipeline, args, settings, output, handlers, stop)
+
+    try:
+        return asyncio.run(run()), output
+    finally:
+        output.close()
+
+
+def _output(options: Namespace) -> Output:
+    from os import environ
+
+    if sys.stderr.isatty() and not options.quiet and environ.get("TERM") != "dumb":
+        from .display import Display
+
+        return Display(as_document=options.json)
+    return Output(as_document=options.json)
+
+
+def _handlers(terminal: Terminal | None, yes_to: list[str]) -> Handlers:
+    """A terminal answers yields, approvals and listens; `--yes-to` approves without one."""
+
+    def said_yes(call: Call) -> bool:
+        return any(matches(pattern, call.target) for pattern in yes_to)
+
+    async def approve(call: Call, preview: Preview | None) -> Value:
+        if terminal is None or said_yes(call):
+            return {"approved": True}
+        return await terminal.approve(call, preview)
+
+    if terminal is None:
+        return Handlers(on_approval=approve if yes_to else None, approves=said_yes)
+    return Handlers(terminal.answer_yield, approve, terminal.receive)
+
+
+def _listen_for_signals(stop: Stop, output: Output) -> None:
+    """The first signal stops the run and leaves calls under way some seconds; a second one does not wait."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+
+    def on_signal() -> None:
+        if stop.asked:
+            task.cancel()
+            return
+        stop.ask()
+        output.close()
+        print(f"stopping: calls under way get {GRACE_S:g} s; again stops at once", file=sys.stderr)
+        loop.call_later(GRACE_S, task.cancel)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, on_signal)
+
+
+def _say_where_from(settings: Settings) -> None:
+    for found in settings.found:
+        print(f"settings: {found}", file=sys.stderr)
+    for name in settings.environment.project:
+        won = "from .env" if settings.environment.is_projects(name) else "set in the environment, .env is not used"
+        print(f"settings: {name} {won}", file=sys.stderr)

@@ -1,0 +1,139 @@
+"""The command `halo` (cli.md): finds the command, runs it, and turns what goes wrong into one message.
+
+Owns exit codes and the last line of defence: no stack trace ever reaches a user. Each command is a module beside this
+one, imported only when it is asked for, with `configure(parser)` and `execute(options) -> int`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from .failing import CommandError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
+COMMANDS = {
+    "run": "runs a pipeline",
+    "check": "finds the errors of files, runs nothing",
+    "fmt": "formats files",
+    "explain": "explains an error code",
+}
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(argv: list[str]) -> int:
+    """Runs one command line (without the program's name) and gives its exit code (cli.md). Never raises."""
+    try:
+        _tolerate_odd_text()
+        code = _command(argv)
+        sys.stdout.flush()
+        return code
+    except CommandError as error:
+        _say(f"error: {error}")
+        return error.exit_code
+    except BrokenPipeError:
+        _forget_output()
+        _say("error: whoever read the output has gone away")
+        return 1
+    except KeyboardInterrupt:
+        _say("stopped")
+        return 130
+    except Exception as fault:
+        return _report_fault(fault)
+
+
+def _command(argv: list[str]) -> int:
+    name = argv[0] if argv else "--help"
+    if name in ("-h", "--help", "help"):
+        print(_overview())
+        return 0
+    if name in ("--version", "version"):
+        from .. import __version__
+
+        print(f"halo {__version__}")
+        return 0
+    if name not in COMMANDS:
+        from ..language.diagnostics import did_you_mean
+
+        near = did_you_mean(name, COMMANDS)
+        raise CommandError(f"there is no command `{name}`; {near or '`halo --help` lists them'}", 2)
+    from importlib import import_module
+
+    module = import_module(f".{name}", __package__)
+    parser = _parser(name)
+    module.configure(parser)
+    try:
+        options = parser.parse_intermixed_args(argv[1:])
+    except SystemExit as end:
+        return int(end.code or 0)
+    return int(module.execute(options))
+
+
+def _parser(name: str) -> ArgumentParser:
+    from argparse import ArgumentParser, RawDescriptionHelpFormatter
+
+    parser = ArgumentParser(
+        f"halo {name}", formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False, description=COMMANDS[name]
+    )
+    parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
+    parser.add_argument("-v", "--verbose", action="store_true", help="say where settings come from, and more")
+    return parser
+
+
+def _overview() -> str:
+    rows = "\n".join(f"  {name:<9}{about}" for name, about in COMMANDS.items())
+    return f"""usage: halo COMMAND …
+
+Pipelines of LLM agents, with plans that bind and replays that are exact.
+
+{rows}
+
+`halo COMMAND --help` shows a command's arguments and an example. For example:
+
+  halo check tidy.halo
+  halo run tidy.halo task="Tidy the notes"
+"""
+
+
+def _tolerate_odd_text() -> None:
+    """What cannot be written in the terminal's encoding is shown as an escape, not as a failure."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def _report_fault(fault: Exception) -> int:
+    if isinstance(fault, OSError) and fault.strerror:
+        name = f"{fault.filename}: " if fault.filename else ""
+        _say(f"error: {name}{fault.strerror}")
+        return 1
+    import logging
+
+    logging.getLogger("halo").debug("unforeseen", exc_info=fault)
+    _say(f"error: halo itself failed ({type(fault).__name__}: {fault}); please report this with the file that shows it")
+    return 1
+
+
+def _say(text: str) -> None:
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _forget_output()
+
+
+def _forget_output() -> None:
+    """Points the closed streams at nothing, so that the interpreter does not complain when it flushes them."""
+    import os
+
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,84 @@
+"""What a run prints: values to stdout, everything else to stderr (cli.md).
+
+Owns `Output`, the plain and quiet watcher of a run. On a terminal control characters of what models and tools said are
+shown and not obeyed; in a pipe data stays as it is. Read `display.py` for the live one.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from contextlib import contextmanager
+
+from ..language.values import to_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
+    from ..boundary.call import Answer, Call, Scope
+    from ..language.values import Value
+
+log = logging.getLogger("halo")
+
+
+class Output:
+    """Prints as the run goes. With `as_document` (for `--json`) stdout is kept for the document, and what is printed
+    goes to stderr and into `values`."""
+
+    watches = False
+
+    def __init__(self, *, as_document: bool) -> None:
+        self.values: list[Value] = []
+        self._to = sys.stderr if as_document else sys.stdout
+
+    def printed(self, value: Value) -> None:
+        self.values.append(value)
+        self._write(value)
+
+    published = printed
+
+    def logged(self, value: Value) -> None:
+        log.info("%s", to_text(value))
+
+    def finished(self, output: Value) -> None:
+        """Prints the run's output, unless the last thing printed is that same value."""
+        if not (self.values and _same(self.values[-1], output)):
+            self._write(output)
+
+    def stage_began(self, number: str, target: str, scope: Scope) -> None: ...
+
+    def stage_ended(self, number: str, target: str, scope: Scope) -> None: ...
+
+    def tokens(self, call: Call, text: str) -> None: ...
+
+    def answered(self, call: Call, answer: Answer, cost: int) -> None: ...
+
+    def close(self) -> None: ...
+
+    @contextmanager
+    def interrupted(self) -> Iterator[None]:
+        """While something else is written to the terminal."""
+        yield
+
+    def _write(self, value: Value) -> None:
+        if value is not None:
+            write_line(to_text(value), self._to)
+
+
+def write_line(text: str, to: TextIO) -> None:
+    """Writes a line; on a terminal control characters are made visible."""
+    print(visible(text) if to.isatty() else text, file=to, flush=True)
+
+
+def visible(text: str) -> str:
+    """Text with control characters, and those that reorder text, written as escapes; line breaks and tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+
+
+def _same(a: Value, b: Value) -> bool:
+    """Equal, and of one type: 1 is printed otherwise than true."""
+    return type(a) is type(b) and a == b

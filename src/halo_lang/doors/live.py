@@ -1,0 +1,141 @@
+"""Live doors: the calls that are under way in the world, and their answers as they arrive.
+
+Owns the tasks. Each finished call puts itself in a queue, so that waiting never costs with the number of calls; at
+most 10,000 are under way at once and the others wait for a place. What answers a kind of call is given by whoever
+wires the run together (`app`). Of this package only this module and `retry` need an event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+
+from ..boundary.call import AGENT, TOOL, Answer, failed
+from ..language.record import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import TypeAlias
+
+    from ..boundary.call import Call
+    from ..runtime.driver import Request
+
+    Door: TypeAlias = Callable[[Call], Awaitable[Answer]]
+
+MAX_UNDER_WAY = 10_000
+GRACE_S = 5.0
+"""How long cancelled calls may take to stop, and how long those under way get when a person stops the run."""
+
+log = logging.getLogger("halo")
+
+
+class Live:
+    """The calls of one run that are under way.
+
+    `doors` answer calls by their kind; a kind that has none cannot be answered here. A door gives an `Answer` for
+    every end but its own cancelling; anything else that it raises becomes a failed answer.
+    """
+
+    __slots__ = ("_arrived", "_can_answer", "_doors", "_queued", "_shadows", "_under_way", "_wake", "shadowed")
+
+    def __init__(self, doors: Mapping[str, Door], can_answer: Callable[[Call], bool] | None = None) -> None:
+        self._doors = doors
+        self._can_answer = can_answer
+        self._under_way: dict[Request, asyncio.Task[None] | None] = {}
+        self._queued: deque[Request] = deque()
+        self._arrived: deque[tuple[Request, Answer]] = deque()
+        self._shadows: set[asyncio.Task[None]] = set()
+        self._wake: asyncio.Future[None] | None = None
+        self.shadowed: list[tuple[Call, Answer]] = []
+
+    def can_answer(self, call: Call) -> bool:
+        return call.kind in self._doors and (self._can_answer is None or self._can_answer(call))
+
+    def can_ask(self, call: Call) -> bool:
+        """Whether `ask` may be used: nothing else is under way, and it is no question to a person."""
+        return not (self._under_way or self._arrived) and call.kind in (AGENT, TOOL) and self.can_answer(call)
+
+    def send(self, request: Request) -> None:
+        """Begins a call; its answer comes from `next`."""
+        if len(self._under_way) >= MAX_UNDER_WAY:
+            self._queued.append(request)
+        else:
+            self._under_way[request] = asyncio.get_running_loop().create_task(self._carry(request))
+
+    def send_shadow(self, call: Call) -> None:
+        """Begins a call that answers nobody; what became of it is added to `shadowed`."""
+        task = asyncio.get_running_loop().create_task(self._carry_shadow(call))
+        self._shadows.add(task)
+        task.add_done_callback(self._shadows.discard)
+
+    async def ask(self, request: Request) -> Answer:
+        """Makes one call without a task of its own: the shorter way where it is the only one."""
+        self._under_way[request] = None
+        answer = await self._answer(request.call)
+        del self._under_way[request]
+        return answer
+
+    async def next(self) -> tuple[Request, Answer] | None:
+        """The next answer that has arrived, in the order of arrival; None where none can come any more."""
+        while not self._arrived:
+            if not self._under_way:
+                return None
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
+        return self._arrived.popleft()
+
+    def arrived(self) -> list[tuple[Request, Answer]]:
+        """All answers that have arrived and were not taken; takes them."""
+        taken = list(self._arrived)
+        self._arrived.clear()
+        return taken
+
+    def leave_people(self) -> None:
+        """Takes back the questions to people."""
+        for request, task in list(self._under_way.items()):
+            if request.call.kind not in (AGENT, TOOL) and task is not None:
+                task.cancel()
+                del self._under_way[request]
+        self._rouse()
+
+    async def stop(self) -> tuple[Call, ...]:
+        """Cancels what is under way and waits until it has stopped; gives the calls that got no answer."""
+        self._queued.clear()
+        stopped = tuple(request.call for request in self._under_way)
+        tasks = [task for task in self._under_way.values() if task is not None] + list(self._shadows)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            _, still = await asyncio.wait(tasks, timeout=GRACE_S)
+            for _ in still:
+                log.warning("a cancelled call has not stopped within %g s", GRACE_S)
+        self._under_way.clear()
+        return stopped
+
+    async def _carry(self, request: Request) -> None:
+        answer = await self._answer(request.call)
+        del self._under_way[request]
+        self._arrived.append((request, answer))
+        self._rouse()
+        if self._queued:
+            self.send(self._queued.popleft())
+
+    def _rouse(self) -> None:
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+
+    async def _carry_shadow(self, call: Call) -> None:
+        self.shadowed.append((call, await self._answer(call)))
+
+    async def _answer(self, call: Call) -> Answer:
+        began = time.perf_counter()
+        try:
+            answer = await self._doors[call.kind](call)
+        except Exception as fault:
+            log.exception("%s failed in an unforeseen way", call.target)
+            code = "MODEL_ERROR" if call.kind == AGENT else "TOOL_ERROR"
+            answer = failed(code, f"`{call.target}` failed in an unforeseen way ({type(fault).__name__})")
+        return replace(answer, ms=round((time.perf_counter() - began) * 1000))

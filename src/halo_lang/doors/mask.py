@@ -1,0 +1,97 @@
+"""Masking: secrets are replaced before a run, a recording, a log or a display sees them (runs.md §3).
+
+Owns the replacing. Secrets are the values of `Env` references and of keys, of eight characters or more; each becomes
+`[Env.NAME]`, also inside longer text.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..boundary.call import Answer, Failure, ToolUse
+from ..language.record import replace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..language.values import Value
+
+SHORTEST = 8
+"""Characters below which a value is no secret: replacing it everywhere would spoil more than it hides."""
+
+
+class Mask:
+    """Replaces the values of some variables. `secrets` are values by variable name."""
+
+    __slots__ = ("_longest", "_names", "_pattern")
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        self._names: dict[str, str] = {}
+        for name, value in secrets.items():
+            # As it stands, without blanks around it, and as JSON writes it inside a string.
+            for spelling in (value, value.strip(), _in_json(value)):
+                if len(spelling) >= SHORTEST:
+                    self._names.setdefault(spelling, name)
+        # The longest first, so that a secret that holds another is replaced as a whole.
+        values = sorted(self._names, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, values))) if values else None
+        self._longest = len(values[0]) if values else 0
+
+    def text(self, text: str) -> str:
+        if self._pattern is None:
+            return text
+        return self._pattern.sub(lambda found: f"[Env.{self._names[found[0]]}]", text)
+
+    def value(self, value: Value) -> Value:
+        if self._pattern is None:
+            return value
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {self.text(key): self.value(inner) for key, inner in value.items()}
+        return value
+
+    def answer(self, answer: Answer) -> Answer:
+        """An answer with every text in it masked."""
+        if self._pattern is None:
+            return answer
+        error = answer.error
+        return replace(
+            answer,
+            value=self.value(answer.value),
+            error=None if error is None else _replaced(error, self.text(error.message)),
+            tool_uses=tuple(self._use(use) for use in answer.tool_uses),
+        )
+
+    def watching(self, watch: Callable[[str], None]) -> Callable[[str], None]:
+        """A watcher of tokens that passes them on masked, holding back what may be the beginning of a secret."""
+        if self._pattern is None:
+            return watch
+        kept = ""
+
+        def masked(text: str) -> None:
+            nonlocal kept
+            kept = self.text(kept + text)
+            ready = len(kept) - self._longest + 1
+            if ready > 0:
+                watch(kept[:ready])
+                kept = kept[ready:]
+
+        return masked
+
+    def _use(self, use: ToolUse) -> ToolUse:
+        args = None if use.args is None else self.value(use.args)
+        return ToolUse(use.id, self.text(use.name), args, self.text(use.raw))  # type: ignore[arg-type]
+
+
+def _replaced(error: Failure, message: str) -> Failure:
+    return replace(error, message=message)
+
+
+def _in_json(value: str) -> str:
+    from json import dumps
+
+    return dumps(value)[1:-1]

@@ -1,0 +1,95 @@
+"""People: yields, approvals and events that somebody is there to answer (language.md §7, tools.md §3).
+
+Owns what a person's answer becomes, and that one question is asked at a time. How somebody is asked (a terminal, a
+function of the host's) is given; an exception or a time-out there is never a yes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from ..boundary.call import APPROVAL, Answer, Call, failed
+from ..boundary.host import Preview, ToolError
+from ..language.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ..language.values import Value
+
+log = logging.getLogger("halo")
+
+
+class Handlers(Record):
+    """Who answers. Each gets the call, an approval's also the preview of a file's change; what is None is not asked.
+
+    `on_yield` and `on_listen` give the answer or the event's payload. `on_approval` gives a yes or no, or
+    `{"approved": bool, "reason"?: text, "args"?: changed arguments, "all"?: true for all calls of the method}`.
+    """
+
+    on_yield: Callable[[Call], Awaitable[Value]] | None = None
+    on_approval: Callable[[Call, Preview | None], Awaitable[Value]] | None = None
+    on_listen: Callable[[Call], Awaitable[Value]] | None = None
+    approves: Callable[[Call], bool] | None = None
+    """Which calls `on_approval` can be asked about; None: all."""
+
+    def can_answer(self, call: Call) -> bool:
+        """Whether somebody is there for a call of these kinds."""
+        if call.kind == APPROVAL:
+            return self.on_approval is not None and (self.approves is None or self.approves(call))
+        return True
+
+
+class People:
+    """Answers the yields, approvals and listens of one run. `preview` gives what a file's change would do, for the
+    calls of tools that can tell."""
+
+    def __init__(self, handlers: Handlers, preview: Callable[[Call], Awaitable[Preview | None]]) -> None:
+        self._handlers = handlers
+        self._preview = preview
+        self._turn = asyncio.Lock()
+        self._for_all: set[str] = set()
+
+    async def answer_yield(self, call: Call) -> Answer:
+        assert self._handlers.on_yield is not None
+        async with self._turn:
+            timeout = call.args.get("timeout")
+            try:
+                # The time runs from when the question is shown.
+                async with asyncio.timeout(float(timeout) if isinstance(timeout, int | float) else None):
+                    return Answer(await self._handlers.on_yield(call))
+            except TimeoutError:
+                return Answer({"approved": False, "timedOut": True})
+            except Exception:
+                log.exception("asking a person failed")
+                return Answer({"approved": False})
+
+    async def answer_listen(self, call: Call) -> Answer:
+        assert self._handlers.on_listen is not None
+        async with self._turn:
+            try:
+                return Answer(await self._handlers.on_listen(call))
+            except EOFError:
+                return failed("CONFIG", f"the run waits for the event {call.target}, and input has ended")
+
+    async def answer_approval(self, call: Call) -> Answer:
+        """One approval; where a person has said yes to all calls of the method, those that waited are approved too."""
+        assert self._handlers.on_approval is not None
+        async with self._turn:
+            if call.target in self._for_all:
+                return Answer({"approved": True, "all": True})
+            try:
+                preview = await self._preview(call)
+            except ToolError as trouble:  # the call could not be made anyway: nobody need be asked
+                return failed(trouble.code, trouble.message)
+            try:
+                said = await self._handlers.on_approval(call, preview)
+            except Exception:
+                log.exception("asking a person failed")
+                return Answer({"approved": False})
+            answer: dict[str, Value] = said if isinstance(said, dict) else {"approved": said is True}
+            if answer.get("approved") is True and answer.get("all"):
+                self._for_all.add(call.target)
+            return Answer(answer, digest=None if preview is None else preview.digest)
