@@ -53,9 +53,9 @@ def _built(top: Path) -> tuple[Workspace, Path]:
         (notes / folder).mkdir(parents=True)
     (project / "notes-too").mkdir()
     (project / ".halo").mkdir()
-    for kept in ("../notes-too/s.txt", "../.env", "../main.halo", ".env", ".halo/r", "../.halo/r"):
+    for kept in ("../notes-too/s.txt", "../.env", ".env", ".halo/r", "../.halo/r"):
         (notes / kept).write_text(SECRET)
-    for fixed in ("main.halo", ".git/config", "halo.toml"):
+    for fixed in ("../main.halo", "main.halo", ".git/config", "halo.toml"):
         (notes / fixed).write_text("fixed")
     for free in ("a", "sub/a", "sub/deep/a", "é"):
         (notes / free).write_text("free")
