@@ -13,7 +13,7 @@ from ..boundary.host import Given, Preview, ToolError
 from ..catalog.prices import cost, price_of_answer
 from ..doors.retry import with_retries
 from ..language.record import replace
-from ..providers.people import Handlers, People
+from ..providers.people import People
 from ..providers.results import bounded
 from .clock import now, today
 
@@ -21,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ..boundary.host import ProviderInstance
+    from ..boundary.host import Handlers, ProviderInstance
     from ..catalog.prices import Price
     from ..check.program import Tool
     from ..doors.live import Door

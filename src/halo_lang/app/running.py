@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from ..boundary.call import Answer, Call, Scope
+    from ..boundary.host import Handlers
     from ..check.program import CheckedProgram
     from ..language.values import Value
-    from ..providers.people import Handlers
     from .settings import Settings
 
     class Watcher(Protocol):

@@ -6,14 +6,16 @@ Owns these records and protocols; reads and prints nothing itself.
 from __future__ import annotations
 
 from ..language.record import Record
+from .call import APPROVAL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
     from typing import Protocol
 
     from ..language.values import Value
+    from .call import Call
 
     class ProviderInstance(Protocol):
         """A started tool or store. `call` raises `ToolError`; it may be cancelled at any await and then leaves
@@ -66,6 +68,26 @@ class Preview(Record):
 
     difference: str
     digest: str
+
+
+class Handlers(Record):
+    """Who answers. Each gets the call, an approval's also the preview of a file's change; what is None is not asked.
+
+    `on_yield` and `on_listen` give the answer or the event's payload. `on_approval` gives a yes or no, or
+    `{"approved": bool, "reason"?: text, "args"?: changed arguments, "all"?: true for all calls of the method}`.
+    """
+
+    on_yield: Callable[[Call], Awaitable[Value]] | None = None
+    on_approval: Callable[[Call, Preview | None], Awaitable[Value]] | None = None
+    on_listen: Callable[[Call], Awaitable[Value]] | None = None
+    approves: Callable[[Call], bool] | None = None
+    """Which calls `on_approval` can be asked about; None: all."""
+
+    def can_answer(self, call: Call) -> bool:
+        """Whether somebody is there for a call of these kinds."""
+        if call.kind == APPROVAL:
+            return self.on_approval is not None and (self.approves is None or self.approves(call))
+        return True
 
 
 class ToolError(Exception):

@@ -5,8 +5,6 @@ Owns the reading of an agent's declaration, and of the options that an agent and
 
 from __future__ import annotations
 
-import re
-
 from ..catalog.describe import EnvRef
 from ..language.ast import Equips, Path, Requires
 from ..language.record import replace
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from .findings import Findings
     from .names import Declared
     from .program import Policy
-
-_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*/[^\s\x00-\x1f](?:[^\x00-\x1f]*[^\s\x00-\x1f])?\Z")
 
 
 def read_agent(declaration: AgentDecl, declared: Declared, findings: Findings) -> Agent:
@@ -84,11 +80,18 @@ def _refer_all(
 def _read_model(model: Model, findings: Findings) -> str | EnvRef:
     if model.env:
         return EnvRef(model.text)
-    if _MODEL.match(model.text) is None:
+    if not _is_model(model.text):
         shown = model.text[:80] or "the empty text"
         help_ = "for example `openai/gpt-4o`, or `Env.NAME` for a variable that names it"
         findings.error("BAD_MODEL", f"`{shown}` is no model: one is named as `provider/model`", model, help_)
     return model.text
+
+
+def _is_model(text: str) -> bool:
+    provider, slash, name = text.partition("/")
+    if not slash or not name or name != name.strip() or not name.isprintable():
+        return False
+    return provider.isascii() and provider.replace("-", "").replace("_", "").replace(".", "").isalnum()
 
 
 def _read_options(options: Iterable[Arg], findings: Findings) -> dict[str, Any]:

@@ -142,8 +142,11 @@ def nano_of(text: str) -> int:
     """A number of dollars as written (`0.50`, `1e-3`), in nano-dollars, exactly; what is smaller is cut off."""
     mantissa, _, exponent = text.lower().partition("e")
     whole, _, part = mantissa.lstrip("+-").partition(".")
-    shift = 9 + (int(exponent) if exponent and len(exponent) < 6 else 0)
-    digits = (whole + part[: max(0, shift)]).lstrip("0")
-    shift -= len(part[: max(0, shift)])
-    nano = int(digits[:shift] or "0") if shift < 0 else int(digits or "0") * 10**shift
+    shift = 9 + (int(exponent) if exponent else 0)
+    kept = part[: max(0, shift)]
+    digits = (whole + kept).lstrip("0")
+    shift -= len(kept)
+    if shift < 0:
+        digits, shift = digits[:shift], 0
+    nano = int(digits) * 10**shift if digits else 0
     return -nano if mantissa.startswith("-") else nano

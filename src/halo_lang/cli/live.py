@@ -12,10 +12,10 @@ from pathlib import Path
 
 from ..app.running import run_live
 from ..app.settings import read_settings
+from ..boundary.host import Handlers
 from ..check.policies import matches
 from ..doors.answering import Stop
 from ..doors.live import GRACE_S
-from ..providers.people import Handlers
 from .output import Output
 from .terminal import Terminal
 

@@ -288,5 +288,10 @@ class Comment(Node):
 
 
 class Program(Record):
+    """A file. Of a part with a syntax error nothing is here: the declaration, or within one the stage, clause or test
+    step, is left out. `lost` holds every name that such a part has, so that nobody calls it unknown elsewhere; and a
+    declaration whose name is in `lost` may be incomplete."""
+
     declarations: tuple[Declaration, ...]
     comments: tuple[Comment, ...]
+    lost: frozenset[str] = frozenset()

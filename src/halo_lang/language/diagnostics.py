@@ -7,7 +7,10 @@ each means stand in `codes.py`.
 from __future__ import annotations
 
 from .record import Record
-from .source import Source, Span
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .source import Source, Span
 
 ERROR = "error"
 WARNING = "warning"

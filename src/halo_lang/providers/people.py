@@ -9,37 +9,18 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from ..boundary.call import APPROVAL, Answer, Call, failed
-from ..boundary.host import Preview, ToolError
-from ..language.record import Record
+from ..boundary.call import Answer, failed
+from ..boundary.host import ToolError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from ..boundary.call import Call
+    from ..boundary.host import Handlers, Preview
     from ..language.values import Value
 
 log = logging.getLogger("halo")
-
-
-class Handlers(Record):
-    """Who answers. Each gets the call, an approval's also the preview of a file's change; what is None is not asked.
-
-    `on_yield` and `on_listen` give the answer or the event's payload. `on_approval` gives a yes or no, or
-    `{"approved": bool, "reason"?: text, "args"?: changed arguments, "all"?: true for all calls of the method}`.
-    """
-
-    on_yield: Callable[[Call], Awaitable[Value]] | None = None
-    on_approval: Callable[[Call, Preview | None], Awaitable[Value]] | None = None
-    on_listen: Callable[[Call], Awaitable[Value]] | None = None
-    approves: Callable[[Call], bool] | None = None
-    """Which calls `on_approval` can be asked about; None: all."""
-
-    def can_answer(self, call: Call) -> bool:
-        """Whether somebody is there for a call of these kinds."""
-        if call.kind == APPROVAL:
-            return self.on_approval is not None and (self.approves is None or self.approves(call))
-        return True
 
 
 class People:

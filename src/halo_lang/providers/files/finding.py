@@ -77,7 +77,7 @@ def glob(folder: Folder, pattern: str, stop: Stop) -> Value:
     gathered = _Gathered("give a narrower pattern")
     bounds = Bounds(stop, "give a pattern that begins with a folder's name")
     with opened(folder) as root:
-        for names, found in _below(root, wanted.start, wanted.depth, bounds):
+        for names, found in _below(root, wanted.start, wanted.may_match_in, bounds):
             path = text_of((*names, found.name))
             if found.kind == "link":
                 path += _ending(found, root, names, stop)
@@ -96,7 +96,7 @@ def search(folder: Folder, query: str, path: str, regex: bool, denied: Sequence[
     hits = _Hits()
     with reached(folder, path, denied, stop) as place, opened(folder) as root:
         if place.is_folder:
-            for names, found in _below(root, place.names, None, bounds, named=True):
+            for names, found in _below(root, place.names, _everywhere, bounds, named=True):
                 real = text_of((*names, found.name))
                 if found.kind == "file" and not is_denied(denied, real):
                     hits.add(real, _search_entry(found, spotter, bounds))
@@ -191,12 +191,21 @@ class _Hits:
         return [{"path": path, "line": line, "text": text} for path, line, text in sorted(self._hits)]
 
 
+def _everywhere(_: Sequence[str]) -> bool:
+    return True
+
+
 def _below(
-    root: Root, start: tuple[str, ...], depth: int | None, bounds: Bounds, *, named: bool = False
+    root: Root,
+    start: tuple[str, ...],
+    enters: Callable[[Sequence[str]], bool],
+    bounds: Bounds,
+    *,
+    named: bool = False,
 ) -> Iterator[tuple[tuple[str, ...], Found]]:
     """What lies below a folder, each with the names of the folder that it is in; what git skips is left out.
 
-    `depth` is how many names a path has at most. Where the start is `named` by the caller and skipped itself, that is
+    `enters` says whether to look into a folder of some path. Where the start is `named` by the caller and skipped itself, that is
     a `ToolError`; else there is nothing below it.
     """
     stack = _ignores_above(root, start, bounds)
@@ -224,8 +233,9 @@ def _below(
                 if not is_readable(path) or folded(found.name) == ".git" or is_ignored(stack, path):
                     continue
                 yield names, found
-                if found.kind == "folder" and len(names) + 1 < min(depth or MAX_DEPTH, MAX_DEPTH):
-                    deeper.append(((*names, found.name), stack))
+                inner = (*names, found.name)
+                if found.kind == "folder" and len(inner) < MAX_DEPTH and enters(inner):
+                    deeper.append((inner, stack))
             pending.extend(reversed(deeper))
         finally:
             os.close(fd)

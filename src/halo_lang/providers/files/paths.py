@@ -72,7 +72,7 @@ def readable(name: str) -> str:
 
 def is_readable(name: str) -> bool:
     """Whether a name that the file system gave is UTF-8, so that a path can name it."""
-    return not any("\udc80" <= c <= "\udcff" for c in name)
+    return name.isascii() or not any("\udc80" <= c <= "\udcff" for c in name)
 
 
 def shown(path: str) -> str:

@@ -36,11 +36,20 @@ _CLASSES = {
 
 class Glob(Record):
     """A pattern of paths from the tool's folder on. `start` are the names that it begins with and that are no
-    patterns: the walk begins there. `depth` is how many names a match has, None for any number."""
+    patterns: the walk begins there. `leading` are the expressions of its names up to the first `**`, which `is_open`
+    says that there is."""
 
     start: tuple[str, ...]
-    depth: int | None
+    leading: tuple[Any, ...]
+    is_open: bool
     expression: Any
+
+    def may_match_in(self, names: Sequence[str]) -> bool:
+        """Whether something in a folder of that path may match; the folder above it has been found to."""
+        at = len(names) - 1
+        if at >= len(self.leading) - (not self.is_open):
+            return self.is_open
+        return self.leading[at].fullmatch(names[at]) is not None
 
     def matches(self, path: str) -> bool:
         return self.expression.fullmatch(path) is not None
@@ -64,7 +73,10 @@ def read_glob(pattern: str) -> Glob:
             break
         start.append(part)
     ends = "/" if pattern.endswith("/") else "/?"
-    return Glob(tuple(start), None if "**" in parts else len(parts), compiled(text + ends, f"pattern {shown(pattern)}"))
+    leading = parts[: parts.index("**")] if "**" in parts else parts
+    what = f"pattern {shown(pattern)}"
+    names = tuple(compiled(_name(part) or "", what) for part in leading)
+    return Glob(tuple(start), names, leading is not parts, compiled(text + ends, what))
 
 
 class Ignored(Record):
