@@ -68,13 +68,13 @@ def read_requires(names: Iterable[Name], declared: Declared, findings: Findings)
 def _refer_all(
     names: Iterable[Name], declared: Declared, findings: Findings, kinds: tuple[str, ...], where: str
 ) -> list[str]:
-    found: list[str] = []
+    found: dict[str, None] = {}
     for name in names:
         if name.text in found:
             findings.error("DUPLICATE_NAME", f"{where} names `{name.text}` twice", name)
         elif refer(declared, findings, name, kinds, where) is not None:
-            found.append(name.text)
-    return found
+            found[name.text] = None
+    return list(found)
 
 
 def _read_model(model: Model, findings: Findings) -> str | EnvRef:

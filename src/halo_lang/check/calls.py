@@ -105,8 +105,9 @@ def _unknown_target(call: Call, kind: str | None, context: Context) -> None:
         what = f"`{name}` is {with_article(kind)}, and cannot be called"
         context.findings.error("WRONG_KIND", what, call.target)
     elif name not in context.declared.lost:
-        known = [*context.declared.of_kind("agent", "tool", "store", "pipeline"), "System"]
-        near = context.findings.near(name, known, f"declare it: `agent {name} [provider/model]`, a tool or a pipeline")
+        near = context.findings.near(
+            name, context.declared.callable(), f"declare it: `agent {name} [provider/model]`, a tool or a pipeline"
+        )
         context.findings.error("UNKNOWN_NAME", f"nothing is called `{name}`", call.target, near)
 
 
@@ -201,16 +202,16 @@ def _offered(arg: Arg, agent: Agent, context: Context) -> tuple[str, ...]:
         help_ = "for example `tools: [Files]`; a plan must know them before anything runs"
         findings.error("NOT_A_LITERAL", "`tools` is a list of names of tools, written down", arg.value, help_)
         return ()
-    offered: list[str] = []
+    equipped = frozenset(agent.equips)
+    offered: dict[str, None] = {}
     for item in arg.value.items:
         assert isinstance(item, Path)
         name, kind = item.root, context.declared.kinds.get(item.root)
         context.declared.used.add(name)
-        if name in agent.equips:
-            if name in offered:
-                findings.error("DUPLICATE_NAME", f"`tools` names `{name}` twice", item)
-            else:
-                offered.append(name)
+        if name in offered:
+            findings.error("DUPLICATE_NAME", f"`tools` names `{name}` twice", item)
+        elif name in equipped:
+            offered[name] = None
         elif name in context.declared.lost:
             continue  # perhaps a clause that could not be parsed equips the agent with it
         elif kind in ("tool", "store"):
@@ -221,7 +222,7 @@ def _offered(arg: Arg, agent: Agent, context: Context) -> tuple[str, ...]:
         else:
             near = findings.near(name, context.declared.of_kind("tool", "store"))
             findings.error("UNKNOWN_NAME", f"there is no tool `{name}`", item, near)
-    _check_clash(offered, agent, arg, context)
+    _check_clash(tuple(offered), agent, arg, context)
     return tuple(offered)
 
 
@@ -312,10 +313,9 @@ def _bind_method(call: Call, method: Method, context: Context) -> tuple[tuple[Bo
     what = f"`{_target(call)}`"
     bindings = _bind(call.args, names, what, context, open_ended=open_ended)
     bound, flowing = bindings.bound, bindings.flowing
-    given = {b.name for b in bound}
-    for name in method.required() if bindings.whole else ():
-        if name not in given and name != flowing and name not in method.internal:
-            context.findings.error("MISSING_ARGUMENT", f"{what} needs `{name}`", call, _takes(what, names))
+    given = {flowing, *method.internal, *(b.name for b in bound)}
+    if bindings.whole:
+        _check_missing([name for name in method.required() if name not in given], what, call, context)
     properties: Mapping[str, Any] = method.schema.get("properties", {})
     for argument in bound:
         schema = properties.get(argument.name)
@@ -370,22 +370,24 @@ def bind_pipeline(
     args: Sequence[Arg], pipeline: PipelineDecl, context: Context, at: Call | Name, *, flows: bool
 ) -> tuple[tuple[Bound, ...], str | None]:
     """Arguments bound to a pipeline's parameters. `flows`: there is a flowing value, which fills the first one."""
-    names = tuple(dict.fromkeys(p.name.text for p in pipeline.params))
+    params = context.declared.params_of(pipeline)
     what = f"`{pipeline.name.text}`"
-    bindings = _bind(args, names, what, context, flows=flows)
+    bindings = _bind(args, params.names, what, context, flows=flows)
     given = {b.name: b.value for b in bindings.bound}
-    for param in pipeline.params:
-        name = param.name.text
-        if name not in given:
-            if bindings.whole and param.default is None and name != bindings.flowing:
-                context.findings.error("MISSING_ARGUMENT", f"{what} needs `{name}`", at, _takes(what, names))
-            continue
-        value = value_of(given[name])
-        value = sample_of(given[name]) if value is UNKNOWN else value
-        if value is not UNKNOWN and not fits(param.type.text, value):
-            wanted = a(param.type.text)
-            context.findings.error("ARGUMENT_TYPE", f"`{name}` of {what} must be {wanted}", given[name])
+    if bindings.whole:
+        _check_missing([n for n in params.required if n not in given and n != bindings.flowing], what, at, context)
+    for name, expr in given.items():
+        type_name = params.types[name]
+        value = value_of(expr)
+        value = sample_of(expr) if value is UNKNOWN else value
+        if value is not UNKNOWN and not fits(type_name, value):
+            context.findings.error("ARGUMENT_TYPE", f"`{name}` of {what} must be {a(type_name)}", expr)
     return bindings.bound, bindings.flowing
+
+
+def _check_missing(missing: list[str], what: str, at: Call | Name, context: Context) -> None:
+    if missing:
+        context.findings.error("MISSING_ARGUMENT", f"{what} needs {listed(missing)}", at)
 
 
 class Bindings(Record):
@@ -399,7 +401,7 @@ class Bindings(Record):
 
 def _bind(
     args: Sequence[Arg],
-    names: tuple[str, ...],
+    names: Sequence[str],
     what: str,
     context: Context,
     *,

@@ -11,10 +11,11 @@ import gc
 from ..catalog.builtin import PROVIDERS
 from ..language.ast import AgentDecl, PipelineDecl, PolicyDecl, TestDecl, ToolDecl
 from ..language.parser import parse
-from .across import check_across
 from .agents import read_agent
+from .endless import check_endless
 from .findings import Findings
-from .names import declare
+from .governing import check_policies
+from .names import check_unused, declare
 from .program import CheckedProgram
 from .rules import read_policy
 from .settings import read_tool
@@ -66,7 +67,10 @@ def _check(
     declared = declare(program, findings)
     _read_parts(program, declared, providers, findings)
     pipelines = _read_pipelines(program, source, declared, providers, findings)
-    check_across(program, declared, pipelines, findings, priced)
+    check_policies(program, declared, pipelines, findings, priced)
+    if not declared.lost:
+        check_endless(pipelines, findings)  # what could not be read may end anything
+    check_unused(program, declared, findings)
     tests = tuple(d for d in program.declarations if isinstance(d, TestDecl))
     if tests:
         from .file_tests import check_tests

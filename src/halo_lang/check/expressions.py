@@ -101,8 +101,7 @@ def _unknown(path: Path, scope: Scope, declared: Declared, findings: Findings) -
         declared.used.add(root)
         findings.error("WRONG_KIND", f"`{root}` is {with_article(kind)}, and no value", path, _TO_CALL.get(kind))
     else:
-        names = scope.names()
-        near = findings.near(root, names, f"there are {listed(names)}")
+        near = findings.near(root, scope.names(), f"there are {listed(scope.names())}")
         findings.error("UNKNOWN_NAME", f"there is no name `{root}` here", path, near)
 
 

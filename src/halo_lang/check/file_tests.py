@@ -15,7 +15,7 @@ from .reach import calls_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ..catalog.describe import Provider
     from ..language.ast import Path, TestDecl
@@ -33,11 +33,12 @@ _DOORS = ("Publish", "Now", "Wait")
 class Asked:
     """What the file's pipelines ask for: the agents' methods, and the events. `any_event`: one is computed."""
 
-    __slots__ = ("any_event", "events", "methods")
+    __slots__ = ("any_event", "by_agent", "events", "methods")
 
     def __init__(self, pipelines: Mapping[str, CheckedPipeline]) -> None:
         self.events: set[str] = set()
         self.methods: set[str] = set()
+        self.by_agent: dict[str, dict[str, None]] = {}
         self.any_event = False
         for pipeline in pipelines.values():
             for stage in pipeline.stages:
@@ -49,6 +50,15 @@ class Asked:
             for call in calls_of(pipeline):
                 if isinstance(call, AgentCall | ToolCall | SystemCall):
                     self.methods.add(call.target)
+                if isinstance(call, AgentCall):
+                    self.by_agent.setdefault(call.agent.name, {})[call.method] = None
+
+    def targets(self, declared: Declared) -> Iterator[str]:
+        """All that can be mocked."""
+        yield from ("yield", "approval")
+        yield from self.events
+        yield from declared.of_kind("agent", "tool", "store")
+        yield from self.methods
 
 
 def check_tests(
@@ -95,8 +105,8 @@ def _check_target(target: Path, declared: Declared, asked: Asked, findings: Find
         help_ = "mock the agents and tools that it calls" if kind == "pipeline" else None
         findings.error("WRONG_KIND", f"`{root}` is {what}, and gives no answer of its own", target, help_)
     elif not asked.any_event:
-        known = [*declared.of_kind("agent", "tool", "store"), *asked.methods, *asked.events, "yield", "approval"]
-        findings.error("UNKNOWN_NAME", f"nothing asks for `{written}`", target, findings.near(written, known))
+        near = findings.near(written, asked.targets(declared))
+        findings.error("UNKNOWN_NAME", f"nothing asks for `{written}`", target, near)
 
 
 def _check_method(target: Path, written: str, kind: str, declared: Declared, asked: Asked, findings: Findings) -> None:
@@ -105,8 +115,8 @@ def _check_method(target: Path, written: str, kind: str, declared: Declared, ask
         return
     if kind == "agent":
         # An agent's methods need no declaration, but one that no stage calls can only be a slip.
-        methods = [m.partition(".")[2] for m in asked.methods if m.partition(".")[0] == root]
-        near = findings.near(str(parts[0]), methods, f"it is called as {listed(sorted(methods))}")
+        methods = asked.by_agent.get(root, {})
+        near = findings.near(str(parts[0]), methods, f"it is called as {listed(methods)}")
         findings.warning("UNKNOWN_METHOD", f"no stage calls `{written}`", target, near)
         return
     tool = declared.tools[root]

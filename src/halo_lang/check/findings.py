@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _NEAR_BUDGET = 10_000
 """Names that are compared in one file to find near ones: past it errors come without that help."""
 
+_NEAR_AT_MOST = 2_000
+"""Names that are compared for one error."""
+
 
 class Findings:
     """The diagnostics of one file as they are found. `errors` counts the errors among them."""
@@ -49,20 +52,18 @@ class Findings:
 
     def near(self, name: str, candidates: Iterable[str], otherwise: str | None = None) -> str | None:
         """The help line that offers the candidate most like `name`, else `otherwise`."""
-        if self._budget <= 0:
+        if self._budget <= 0 or len(name) > 100:
             return otherwise
-        pool = list(candidates)
+        pool = _first(candidates, _NEAR_AT_MOST)
         self._budget -= len(pool) + 10
-        if self._budget < 0 or len(name) > 100:
-            return otherwise
         return did_you_mean(name, pool) or otherwise
 
 
 def listed(names: Iterable[str], none: str = "none") -> str:
     """`a`, `b` and `c`: names as they stand in a message, at most ten of them."""
-    every = list(names)
-    shown = [f"`{name}`" for name in every[:10]]
-    if len(every) > 10:
+    first = _first(names, 11)
+    shown = [f"`{name}`" for name in first[:10]]
+    if len(first) > 10:
         return ", ".join(shown) + " and more"
     if len(shown) < 2:
         return shown[0] if shown else none
@@ -72,3 +73,12 @@ def listed(names: Iterable[str], none: str = "none") -> str:
 def a(noun: str) -> str:
     """The noun with its article."""
     return f"an {noun}" if noun[0] in "aeiouAEIOU" else f"a {noun}"
+
+
+def _first(names: Iterable[str], most: int) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        if len(found) == most:
+            break
+        found.append(name)
+    return found

@@ -7,6 +7,7 @@ declarations and the names of one pipeline with the stages that bind them. Read 
 from __future__ import annotations
 
 from ..language.ast import AgentDecl, Branch, Each, FanOut, Gate, Loop, Pipe, PipelineDecl, PolicyDecl, ToolDecl
+from ..language.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,14 @@ def root_of(name: str, *, item: str | None, bindings: Container[str]) -> str:
     return "data" if name in bindings else "param"
 
 
+class Params(Record):
+    """A pipeline's parameters, as a call must know them: `types` by name, as written."""
+
+    names: tuple[str, ...]
+    required: tuple[str, ...]
+    types: dict[str, str]
+
+
 class Declared:
     """Everything that a file declares, by name. The first of several declarations of a name counts.
 
@@ -47,7 +56,7 @@ class Declared:
     are the names in parts that could not be parsed: nothing is said of them for which such a part may be the reason.
     """
 
-    __slots__ = ("agents", "kinds", "lost", "pipelines", "policies", "tools", "used")
+    __slots__ = ("_params", "agents", "kinds", "lost", "pipelines", "policies", "tools", "used")
 
     def __init__(self, lost: frozenset[str]) -> None:
         self.lost = lost
@@ -57,9 +66,26 @@ class Declared:
         self.tools: dict[str, Tool] = {}
         self.agents: dict[str, Agent] = {}
         self.used: set[str] = set()
+        self._params: dict[str, Params] = {}
 
-    def of_kind(self, *kinds: str) -> list[str]:
-        return [name for name, kind in self.kinds.items() if kind in kinds]
+    def params_of(self, pipeline: PipelineDecl) -> Params:
+        """The parameters of a pipeline; put together once."""
+        known = self._params.get(pipeline.name.text)
+        if known is None:
+            types: dict[str, str] = {}
+            for param in pipeline.params:
+                types.setdefault(param.name.text, param.type.text)
+            required = tuple(dict.fromkeys(p.name.text for p in pipeline.params if p.default is None))
+            known = self._params[pipeline.name.text] = Params(tuple(types), required, types)
+        return known
+
+    def of_kind(self, *kinds: str) -> Iterator[str]:
+        return (name for name, kind in self.kinds.items() if kind in kinds)
+
+    def callable(self) -> Iterator[str]:
+        """The names that a call may begin with."""
+        yield "System"
+        yield from self.of_kind("agent", "tool", "store", "pipeline")
 
 
 def declare(program: Program, findings: Findings) -> Declared:
@@ -128,6 +154,28 @@ def refer(declared: Declared, findings: Findings, name: Name, wanted: tuple[str,
 _PLURALS = {"policy": "policies", "tool": "tools and stores", "agent": "agents", "pipeline": "pipelines"}
 
 
+def check_unused(program: Program, declared: Declared, findings: Findings) -> None:
+    """Warns of policies, tools, stores and agents that nothing refers to. A pipeline is there to be started."""
+    referred = declared.used | declared.lost
+    for declaration in program.declarations:
+        if not isinstance(declaration, PolicyDecl | ToolDecl | AgentDecl):
+            continue
+        name = declaration.name
+        if name.text in declared.kinds and name.text not in referred:
+            help_ = _TO_USE[declared.kinds[name.text]]
+            what = f"the {declared.kinds[name.text]} `{name.text}` is never used"
+            findings.warning("UNUSED", what, name, help_)
+            referred.add(name.text)
+
+
+_TO_USE = {
+    "policy": "an agent or a pipeline requires it by `requires`, else it restricts nothing",
+    "tool": "call it in a pipeline, or let an agent have it by `equips`",
+    "store": "call it in a pipeline, or let an agent have it by `equips`",
+    "agent": "call it in a pipeline",
+}
+
+
 def calls_in(stage: object) -> Iterator[Call]:
     """The calls that a stage of the tree makes, a shadow's left out, in the order written."""
     kind = type(stage)
@@ -152,7 +200,7 @@ class Scope:
     __slots__ = ("back_to", "extents", "first", "horizon", "item", "params", "stage")
 
     def __init__(self, pipeline: PipelineDecl) -> None:
-        self.params = frozenset(p.name.text for p in pipeline.params)
+        self.params = {p.name.text: None for p in pipeline.params}
         self.first: dict[str, int] = {}
         self.back_to: dict[int, int] = {}
         self.extents: dict[int, int] = {}
@@ -169,10 +217,13 @@ class Scope:
             return False
         return first < self.stage or (self.stage >= 0 and first < self.horizon[self.stage])
 
-    def names(self) -> list[str]:
+    def names(self) -> Iterator[str]:
         """The names that can be read in the current place."""
-        own = [self.item, "index"] if self.item is not None else []
-        return [*own, *(n for n in self.first if self.available(n)), *self.params, "context"]
+        if self.item is not None:
+            yield from (self.item, "index")
+        yield from self.params
+        yield from (name for name in self.first if self.available(name))
+        yield "context"
 
     def _bind(self, pipeline: PipelineDecl) -> None:
         for at, stage in enumerate(pipeline.stages):

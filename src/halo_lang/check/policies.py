@@ -64,6 +64,19 @@ def decide(policies: tuple[Policy, ...], target: str, effect: str | None) -> Dec
     return Decision(hidden_by is None, hidden_by, tuple(approval), tuple(deny_args), tuple(max_calls))
 
 
+def may_allow(policies: tuple[Policy, ...], tool: str) -> bool:
+    """Whether some method of a tool that does not describe its methods may be left by `policies`.
+
+    False only where none can be: an AllowTools has no pattern for the tool, or a DenyTools has all of its methods.
+    """
+    for policy in policies:
+        for rule in policy.rules:
+            of_tool = [m for t, _, m in (p.partition(".") for p in rule.patterns) if _glob(t, tool)]
+            if (rule.kind == "AllowTools" and not of_tool) or (rule.kind == "DenyTools" and "*" in of_tool):
+                return False
+    return True
+
+
 def matches(pattern: str, target: str) -> bool:
     """Whether a pattern `Tool.method` matches a method, by case: `*` is any run of characters but the dot.
 

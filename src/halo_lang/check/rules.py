@@ -1,7 +1,7 @@
 """Policies as they are declared: each rule read from its arguments (tools.md §3).
 
 Owns what arguments each rule takes, and the making of `PolicyRule`s. What the rules then mean stands in `policies.py`;
-whether their patterns match anything in `across.py`, which knows who requires them.
+whether their patterns match anything in `governing.py`, which knows who requires them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Pipelines: their parameters and their stages, one after the other (language.md §7).
 
 Owns the reading of stages and of all that is said about one pipeline alone. Calls are read by `calls.py`; what takes
-several pipelines to see is found by `across.py`.
+several pipelines to see is found by `governing.py` and `endless.py`.
 """
 
 from __future__ import annotations
