@@ -162,9 +162,7 @@ def test_values_are_compared_as_text_and_texts_inside_them_too(value: object, pa
 
 
 def shell(line: str) -> tuple[str, ...] | None:
-    return {"broken '": None, "cd x && cat './.env'": ("cd x", "cat ./.env"), 'cat "$V1"': ("cat ${V1}",)}.get(
-        line, (line,)
-    )
+    return {"broken '": None, "cd x && cat './.env'": ("cd x", "cat ./.env")}.get(line, (line,))
 
 
 @pytest.mark.parametrize(
@@ -183,10 +181,30 @@ def test_a_shell_command_is_tried_as_a_line_and_in_its_parts(command: str, patte
     assert (denied_by(rules, SHELL, {"command": command}, shell) is not None) is expected
 
 
-def test_inserted_values_are_seen_in_the_places_of_their_variables() -> None:
-    rules = (rule("DenyArgs", "Shell.run", args=(("command", "cat *.env"),)),)
-    assert denied_by(rules, SHELL, {"command": 'cat "$V1"', "values": {"V1": "prod.env"}}, shell) is rules[0]
-    assert denied_by(rules, SHELL, {"command": 'cat "$V1"', "values": {"V1": "a.md"}}, shell) is None
+@pytest.mark.parametrize(
+    ("command", "values", "pattern", "expected"),
+    [
+        ('cat "$HALO_V1"', {"HALO_V1": "prod.env"}, "cat *.env", True),
+        ('cat "$HALO_V1"', {"HALO_V1": "a.md"}, "cat *.env", False),
+        ('cat "x/${HALO_V1}.env"', {"HALO_V1": "prod"}, "cat x/prod.env", True),
+        ("cat 'x/'\"$HALO_V1\"'.env'", {"HALO_V1": "prod"}, "cat x/prod.env", True),
+        (
+            'echo ok && cat "$HALO_V1" "$HALO_V2"',
+            {"HALO_V1": "it's `a` $b \\", "HALO_V2": "prod.env"},
+            "cat *.env",
+            True,
+        ),
+        ('echo "$HALO_V1"', {"HALO_V1": '"; rm x'}, "rm *", False),
+        ('"$HALO_V1" -c "rm x"', {"HALO_V1": "sh"}, "rm *", True),
+        ('cat "$HALO_V1"', {"HALO_V1": "${HALO_V2}", "HALO_V2": "prod.env"}, "cat prod.env", False),
+        ('cat "$HALO_V10"', {"HALO_V1": "a", "HALO_V10": "prod.env"}, "cat *.env", True),
+    ],
+)
+def test_inserted_values_are_seen_in_their_places(
+    command: str, values: dict[str, str], pattern: str, expected: bool
+) -> None:
+    rules = (rule("DenyArgs", "Shell.run", args=(("command", pattern),)),)
+    assert (denied_by(rules, SHELL, {"command": command, "values": values}) is not None) is expected  # type: ignore[dict-item]
 
 
 def test_the_command_of_another_tool_is_no_shell_command() -> None:

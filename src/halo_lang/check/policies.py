@@ -155,28 +155,31 @@ def _refuses(name: str, pattern: str, tool: Tool, args: Mapping[str, Value], she
         from .shell import simple_commands
 
         shell = simple_commands
-    commands = shell(value)
-    if commands is None:
-        return True
+    lines = [value]
     inserted = args.get("values")
-    for text in (value, *commands):
-        for command in _with_values(text, inserted if isinstance(inserted, dict) else {}):
+    if isinstance(inserted, dict) and inserted:
+        lines.append(_filled(value, inserted))
+    for line in lines:
+        commands = shell(line)
+        if commands is None:
+            return True
+        for command in (line, *commands):
             if denies_value(pattern, command) or denies_value(pattern, _plain_words(command)):
                 return True
     return False
 
 
-def _with_values(command: str, values: Mapping[str, Value]) -> tuple[str, ...]:
-    """A command as it stands, and with the inserted values in the places of the variables that stand for them.
+def _filled(line: str, values: Mapping[str, Value]) -> str:
+    """A command with its values in the places of the variables that stand for them (`check.shell.ShellCommand`), so
+    that a pattern meets what bash will run. A variable always stands in double quotes, or in a here-document."""
+    import re
 
-    Values never change a command's structure, so they are filled in after it has been taken apart.
-    """
-    filled = command
-    for name in sorted(values, key=len, reverse=True):
-        text = to_text(values[name])
-        for written in (f'"${{{name}}}"', f'"${name}"', f"${{{name}}}", f"${name}"):
-            filled = filled.replace(written, text)
-    return (command,) if filled == command else (command, filled)
+    names = "|".join(re.escape(name) for name in values)
+
+    def text_of(found: re.Match[str]) -> str:
+        return re.sub(r'[\\"$`]', r"\\\g<0>", to_text(values[found[1] or found[2]]))
+
+    return re.sub(rf"\$(?:\{{({names})\}}|({names})(?![A-Za-z0-9_]))", text_of, line)
 
 
 def _plain_words(command: str) -> str:

@@ -50,7 +50,10 @@ class Policy(Record):
 
 
 class Tool(Record):
-    """A declared tool or store. `methods` is None where its provider does not describe itself (or is unknown)."""
+    """A declared tool or store. `methods` is None where its provider does not describe itself (or is unknown).
+
+    `settings` hold the defaults too; a list is a tuple, a duration its seconds, `Env.NAME` an `EnvRef`.
+    """
 
     name: str
     keyword: str
@@ -117,7 +120,8 @@ class Bound(Record):
 
 class ToolCall(Record):
     """`flowing` names the parameter that takes the flowing value, if one does. `method` is None where the provider
-    does not describe itself: then a lone positional argument has the name `""` and the first argument is unknown."""
+    does not describe itself: then `""` stands for the name of its first argument, in `args` for a lone positional one,
+    in `flowing` where there is none (and counts only if the first argument is not given by name)."""
 
     target: str
     tool: Tool
@@ -256,7 +260,8 @@ CheckedStage: TypeAlias = (
 
 
 class Parameter(Record):
-    """`type` is one of the language's; `Result` is `Any`. `default` counts only where `required` is false."""
+    """`type` is one of the language's; `Result` is `Any`. `default` counts only where `required` is false, and is a
+    text already where `type` is String."""
 
     name: str
     type: str
