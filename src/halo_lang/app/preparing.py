@@ -117,6 +117,8 @@ def start_tools(
     started: dict[str, ProviderInstance] = {}
     for name, given in settings.items():
         tool = program.tools[name]
+        if tool.provider not in CLASSES:
+            raise ConfigError(f"{tool.keyword} {name}: this version of Halo plans for {tool.provider} and cannot run it")
         module, cls = CLASSES[tool.provider]
         try:
             started[name] = getattr(importlib.import_module(f"..providers.{module}", __package__), cls)(given, host)

@@ -115,7 +115,7 @@ async def run_live(
     from .doors import live_doors
     from .preparing import outside, start_tools
 
-    client = ModelClient(settings.environment, settings.models, file.resolve().parent)
+    client = ModelClient(settings.environment, settings.project.models, file.resolve().parent)
     found = outside(program, pipeline, settings.environment, client)
     tools = start_tools(program, file, found.settings, settings.environment)
     try:
@@ -124,7 +124,7 @@ async def run_live(
             found.models,
             {name: (program.tools[name], instance) for name, instance in tools.items()},
             handlers,
-            prices=settings.prices,
+            prices=settings.project.prices,
             mask=Mask(found.secrets),
             publish=watcher.published,
             tokens=watcher.tokens,

@@ -189,5 +189,18 @@ PROVIDERS: dict[str, Provider] = {
             ),
             lambda _: _SLACK,
         ),
+        Provider(
+            "Mcp",
+            "tool",
+            "The tools of an MCP server.",
+            (
+                Setting("command", "String", "The server's command.", positional=True),
+                Setting("arguments", "String", "The command's arguments.", positional=True, rest=True),
+                Setting("url", "String", "The server's address, where it has no command."),
+                Setting("headers", "Object", "Headers that are sent to the address.", secret=True),
+                Setting("env", "Env", "The variables that the server gets, as `Env.NAME`.", default=()),
+            ),
+            lambda _: None,
+        ),
     )
 }

@@ -132,6 +132,13 @@ def prices_source() -> str:
     return _head("source ")
 
 
+def table_digest() -> str:
+    """The SHA-256 of the bundled table: two that differ price differently."""
+    from hashlib import sha256
+
+    return sha256(_table().encode()).hexdigest()
+
+
 def read_overrides(section: object) -> tuple[dict[str, Price], list[str]]:
     """The prices in the section `[prices]` of `halo.toml`, and what is wrong with it, each naming its key.
 

@@ -17,7 +17,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace) -> int:
-    programs = [checked_file(name) for name in options.files]
+    programs = [checked_file(name)[0] for name in options.files]
     if options.json:
         from json import dumps
 

@@ -6,7 +6,7 @@ import sys
 
 from ..language.diagnostics import ERROR
 from ..language.source import decode
-from .failing import CommandError
+from .files import replace_file
 from .programs import read_file, show
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ def _format(name: str, options: Namespace) -> bool:
         if options.check and not options.quiet:
             print(f"{name}: would be formatted", file=sys.stderr)
         return bool(options.check)
-    _write(name, text)
+    replace_file(name, text.encode())
     if not options.quiet:
         print(f"{name}: formatted", file=sys.stderr)
     return False
@@ -60,22 +60,3 @@ def _print_difference(name: str, before: str, after: str) -> None:
 
     for line in unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm=""):
         print(line)
-
-
-def _write(name: str, text: str) -> None:
-    """Replaces the file as a whole, so that an interruption leaves the old or the new one; keeps its mode."""
-    import os
-    from tempfile import mkstemp
-
-    target = os.path.realpath(name)
-    handle, temporary = mkstemp(prefix=".halo-fmt-", dir=os.path.dirname(target))
-    try:
-        with open(handle, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, os.stat(target).st_mode & 0o7777)
-        os.replace(temporary, target)
-    except OSError as trouble:
-        os.unlink(temporary)
-        raise CommandError(f"{name}: cannot be written: {trouble.strerror}") from None

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "run": "runs a pipeline",
+    "plan": "shows what a run could do and cost, runs nothing",
     "check": "finds the errors of files, runs nothing",
     "fmt": "formats files",
     "explain": "explains an error code",

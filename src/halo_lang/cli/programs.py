@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+from ..boundary.host import ConfigError
 from ..language.diagnostics import ERROR, WARNING, as_json, render
 from ..language.source import MAX_BYTES
 from .failing import CommandError
@@ -15,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ..app.project import Project
+    from ..catalog.prices import Price
     from ..check.program import CheckedProgram
     from ..language.diagnostics import Diagnostic
     from ..language.source import Source
@@ -33,30 +36,39 @@ def read_file(name: str) -> bytes:
         raise CommandError(f"{name}: cannot be read: {getattr(trouble, 'strerror', None) or trouble}") from None
 
 
-def checked_file(name: str) -> CheckedProgram:
-    """The program of a file, checked. Raises `CommandError` where the file cannot be read."""
-    from ..check.check import check_bytes
-
-    return check_bytes(name, read_file(name), priced=_Priced(name))
-
-
-class _Priced:
-    """Whether a model has a price; reads the settings only if a program asks."""
+class ProjectPrices:
+    """The prices of the project that a file belongs to, as of today; `halo.toml` is read only if a price is asked."""
 
     def __init__(self, file: str) -> None:
         self._file = file
+        self._project: Project | None = None
+        self._today = ""
 
-    def __call__(self, model: str) -> bool:
-        from pathlib import Path
+    @property
+    def project(self) -> Project:
+        """Raises `CommandError` for a `halo.toml` that has an error."""
+        if self._project is None:
+            from ..app.clock import today
+            from ..app.project import read_project
 
-        from ..app.clock import today
-        from ..app.settings import read_settings
-        from ..boundary.host import ConfigError
+            try:
+                self._project = read_project(self._file)
+            except ConfigError as trouble:
+                raise CommandError(str(trouble)) from None
+            self._today = today()
+        return self._project
 
-        try:
-            return read_settings(Path(self._file)).price(model, today()) is not None
-        except ConfigError as trouble:
-            raise CommandError(str(trouble)) from None
+    def price(self, model: str) -> Price | None:
+        """The price that bounds requests to a model from today on, or None."""
+        return self.project.price(model, self._today)
+
+
+def checked_file(name: str) -> tuple[CheckedProgram, ProjectPrices]:
+    """The program of a file, checked, and its project's prices. Raises `CommandError` where the file cannot be read."""
+    from ..check.check import check_bytes
+
+    prices = ProjectPrices(name)
+    return check_bytes(name, read_file(name), priced=lambda model: prices.price(model) is not None), prices
 
 
 def show(diagnostics: Iterable[Diagnostic], source: Source, *, quiet: bool = False) -> None:

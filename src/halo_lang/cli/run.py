@@ -64,7 +64,7 @@ def execute(options: Namespace) -> int:
 
 
 def _program(options: Namespace) -> CheckedProgram:
-    program = checked_file(options.file)
+    program, _ = checked_file(options.file)
     show(program.diagnostics, program.source, quiet=options.quiet)
     if has_errors(program):
         if options.json:

@@ -72,8 +72,6 @@ def compiled_call(call: CheckedCall, names: Names, compiling: Compiling, stage: 
 
 
 def _tool(call: ToolCall, names: Names, stage: str) -> Make:
-    if call.method is None:
-        raise ValueError(f"{call.target}: its provider does not describe itself")
     tool, method = call.tool, call.method
     args = _compiled_args(call, names)
 

@@ -42,10 +42,11 @@ class Rights(Record):
 
 
 class Wanted(Record):
-    """A tool call that somebody wants to make: an agent (`by`, `id` its name for the call), or the pipeline."""
+    """A tool call that somebody wants to make: an agent (`by`, `id` its name for the call), or the pipeline. `method`
+    is None where the provider does not describe itself."""
 
     tool: Tool
-    method: Method
+    method: Method | None
     target: str
     args: dict[str, Value]
     scope: Scope
@@ -53,6 +54,10 @@ class Wanted(Record):
     span: Span
     by: str | None = None
     id: str | None = None
+
+    @property
+    def effect(self) -> str | None:
+        return None if self.method is None else self.method.effect
 
 
 def rights(run: Run, governors: tuple[Governor, ...], target: str, effect: str | None) -> Rights:
@@ -77,7 +82,7 @@ async def permitted(frame: Frame, governors: tuple[Governor, ...], wanted: Wante
     Raises `RunFailure` with `APPROVAL_DENIED` when a person has refused the same call for the third time.
     """
     run = frame.run
-    granted = rights(run, governors, wanted.target, wanted.method.effect)
+    granted = rights(run, governors, wanted.target, wanted.effect)
     if not granted.allowed:
         return failed("DENIED", f"`{wanted.target}` is excluded by the policy {granted.hidden_by}")
     args, digest = wanted.args, None
@@ -114,9 +119,10 @@ async def permitted(frame: Frame, governors: tuple[Governor, ...], wanted: Wante
 
 
 def _refused(wanted: Wanted, granted: Rights, args: dict[str, Value]) -> Answer | None:
-    trouble = arguments_error(wanted.method, args, by_author=wanted.by is None)
-    if trouble:
-        return failed("TOOL_ARGUMENTS", f"`{wanted.target}`: {trouble}")
+    if wanted.method is not None:
+        trouble = arguments_error(wanted.method, args, by_author=wanted.by is None)
+        if trouble:
+            return failed("TOOL_ARGUMENTS", f"`{wanted.target}`: {trouble}")
     if granted.deny_args:
         rule = denied_by(granted.deny_args, wanted.tool, args)
         if rule is not None:
@@ -164,7 +170,7 @@ def _approval(wanted: Wanted, args: dict[str, Value], granted: Rights) -> Call:
         wanted.span,
         wanted.by,
         wanted.id,
-        effect=wanted.method.effect,
+        effect=wanted.effect,
         policies=granted.approval,
     )
 
@@ -179,7 +185,7 @@ def _tool_call(wanted: Wanted, args: dict[str, Value], digest: str | None, grant
         wanted.span,
         wanted.by,
         wanted.id,
-        effect=wanted.method.effect,
+        effect=wanted.effect,
         digest=digest,
         denied_paths=paths_to_deny(granted.deny_args, args) if granted.deny_args else (),
     )

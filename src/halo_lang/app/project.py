@@ -1,0 +1,91 @@
+"""A project's `halo.toml`: found beside the file or above it, read and checked (cli.md).
+
+Owns its sections. Reads that one file, and looks at no variable: this is all that a check or a plan takes from
+outside the program. Read `settings.py` for what a run takes besides.
+"""
+
+from __future__ import annotations
+
+import os.path
+
+from ..boundary.host import ConfigError
+from ..catalog.prices import lookup, prices_date, read_overrides, table_digest
+from ..language.diagnostics import did_you_mean
+from ..language.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ..catalog.prices import Price
+
+NAME = "halo.toml"
+SECTIONS = ("models", "prices", "recordings")
+
+
+class Project(Record):
+    """`file` is the path of `halo.toml`, None where there is none. `models` are its `[models.NAME]`, `prices` its
+    `[prices]`."""
+
+    file: str | None
+    models: Mapping[str, Mapping[str, str]]
+    prices: Mapping[str, Price]
+
+    def price(self, model: str, on: str) -> Price | None:
+        """The price that bounds requests to `provider/model` from the day `on`, or None."""
+        return lookup(model, on, self.prices)
+
+    def prices_key(self) -> str:
+        """A text that is the same only where all prices are: the bundled table's and the project's."""
+        from hashlib import sha256
+
+        own = repr(sorted((model, price) for model, price in self.prices.items()))
+        return sha256(f"{prices_date()}\n{table_digest()}\n{own}".encode()).hexdigest()
+
+
+def read_project(program: str) -> Project:
+    """The project that a `.halo` file belongs to. Raises `ConfigError` for a `halo.toml` that has an error."""
+    file = _find(os.path.dirname(os.path.realpath(program)))
+    if file is None:
+        return Project(None, {}, {})
+    sections = _sections(file)
+    prices, problems = read_overrides(sections.get("prices", {}))
+    if problems:
+        raise ConfigError(f"{file}: {problems[0]}")
+    models = sections.get("models", {})
+    if not isinstance(models, dict) or not all(isinstance(table, dict) for table in models.values()):
+        raise ConfigError(f'{file}: [models.NAME] must be tables, such as [models.mine] with url = "http://…/v1"')
+    return Project(file, models, prices)
+
+
+def _find(folder: str) -> str | None:
+    while True:
+        file = os.path.join(folder, NAME)
+        if os.path.isfile(file):
+            return file
+        above = os.path.dirname(folder)
+        if above == folder:
+            return None
+        folder = above
+
+
+def _sections(file: str) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        with open(file, "rb") as opened:
+            sections = tomllib.load(opened)
+    except OSError as trouble:
+        raise ConfigError(f"{file}: cannot be read: {trouble.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{file}: cannot be read: it is not UTF-8") from None
+    except tomllib.TOMLDecodeError as trouble:
+        raise ConfigError(f"{file}: cannot be read: {trouble}") from None
+    except RecursionError:
+        raise ConfigError(f"{file}: cannot be read: it nests too deep") from None
+    for name in sections:
+        if name not in SECTIONS:
+            near = did_you_mean(name, SECTIONS)
+            raise ConfigError(f"{file}: there is no section [{name}]{f'; {near}' if near else ''}")
+    return sections
