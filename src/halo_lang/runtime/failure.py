@@ -39,6 +39,16 @@ async def placed(steps: Coroutine[Any, Any, T], stage: str, span: Span) -> T:
     except RunFailure as failure:
         failure.happened_in(stage, span)
         raise
+    except RecursionError:
+        raise too_deep(stage, span) from None
+
+
+def too_deep(stage: str, span: Span) -> RunFailure:
+    """The failure of a stage in which a value nests deeper than can be written as JSON; only a program that wraps a
+    value in itself again and again makes one."""
+    made = RunFailure("ARGUMENT_TYPE", "a value nests too deep: lists or objects were put into each other too often")
+    made.happened_in(stage, span)
+    return made
 
 
 class Halt(Exception):

@@ -21,7 +21,7 @@ from ..language.values import as_number, to_text
 from .calls import CompiledCall, Compiling, compiled_call
 from .driver import Aside, Ask, Fork
 from .evaluate import Names, compiled, condition
-from .failure import Halt, RunFailure, placed
+from .failure import Halt, RunFailure, placed, too_deep
 from .state import Frame, Governor, Retry
 
 TYPE_CHECKING = False
@@ -32,11 +32,15 @@ if TYPE_CHECKING:
     from ..check.program import CheckedPipeline, CheckedProgram, CheckedStage
     from ..language.source import Span
     from ..language.values import Value
+    from .state import Evaluate
 
     Step: TypeAlias = Callable[[Frame], Coroutine[Any, Any, int | None]]
 
 CONCURRENCY = 4
 """How many items of an `each` are under way at a time where nothing is said."""
+
+MAX_EVENT, MAX_EVENT_PARTS = 1000, 32
+"""Characters and parts of an event's name."""
 
 
 class CompiledPipeline:
@@ -82,10 +86,15 @@ class CompiledPipeline:
                     jump = await steps[at](frame)
                 at = at + 1 if jump is None else jump
         except RunFailure as failure:
-            stage = self.checked.stages[at]
-            failure.happened_in(f"{frame.prefix}{stage.number}", stage.span)
+            failure.happened_in(*self._place(frame, at))
             raise
+        except RecursionError:
+            raise too_deep(*self._place(frame, at)) from None
         return frame.current
+
+    def _place(self, frame: Frame, at: int) -> tuple[str, Span]:
+        stage = self.checked.stages[at]
+        return f"{frame.prefix}{stage.number}", stage.span
 
 
 def compiled_program(program: CheckedProgram) -> dict[str, CompiledPipeline]:
@@ -305,22 +314,26 @@ def answered_yield(value: Value) -> dict[str, Value]:
 
 
 def _listen(stage: ListenStage, names: Names, compiling: Compiling) -> Step:
-    named = None if isinstance(stage.event, str) else compiled(stage.event, names)
+    written = stage.event
+    named: Evaluate = (lambda frame: written) if isinstance(written, str) else compiled(written, names)
 
     async def step(frame: Frame) -> None:
-        if named is None:
-            event = str(stage.event)
-        else:
-            found = named(frame)
-            if not isinstance(found, str) or not all(found.split(".")):
-                raise RunFailure("ARGUMENT_TYPE", f"`listen` takes an event's name, and got {_described(found)}")
-            event = found
+        event = named(frame)
+        if not (isinstance(event, str) and _names_event(event)):
+            raise RunFailure("ARGUMENT_TYPE", f"`listen` takes an event's name, and got {_described(event)}")
         payload = await _ask(frame, LISTEN, event, {}, stage.number, stage.span)
         frame.data.put(tuple(event.split(".")), payload)
         if stage.bind is not None:
             frame.data[stage.bind] = payload
 
     return step
+
+
+def _names_event(text: str) -> bool:
+    """Whether a text is an event's name: names with dots between, of bounded depth, for it is where the payload is
+    stored."""
+    parts = text.split(".", MAX_EVENT_PARTS)
+    return len(text) <= MAX_EVENT and len(parts) <= MAX_EVENT_PARTS and all(parts)
 
 
 async def _ask(frame: Frame, kind: str, target: str, args: dict[str, Value], number: int, span: Span) -> Value:
