@@ -49,6 +49,11 @@ GLOBS = [
     ("\\[x\\].txt", ["[x].txt"]),
     ("A.md", []),
     ("none/**", []),
+    ("*/*", ["src/b.md", "src/deep/"]),
+    ("s*/d*/*.md", ["src/deep/c.md"]),
+    ("*/deep/**", ["src/deep/c.md"]),
+    ("s?c/**/[c]*", ["src/deep/c.md"]),
+    ("*/*/*/*", []),
     ("a.md/*", []),
 ]
 
@@ -220,7 +225,14 @@ _NAMES = st.lists(_NAME, min_size=1, max_size=3)
 @git
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    lines=st.lists(st.lists(_PIECES, min_size=1, max_size=6).map("".join), min_size=1, max_size=4),
+    lines=st.lists(
+        st.one_of(
+            st.lists(_PIECES, min_size=1, max_size=6).map("".join),
+            st.sampled_from(["a/*", "/a/*", "!a/b", "*/", "!a/", "a/**", "!*b", "**/b/*", "!/a/b/a", "*", "!b"]),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
     paths=st.lists(_NAMES.map("/".join), min_size=1, max_size=12, unique=True),
 )
 def test_gitignore_is_read_as_git_reads_it(tmp_path: Path, lines: list[str], paths: list[str]) -> None:
@@ -244,6 +256,14 @@ def test_gitignore_is_read_as_git_reads_it(tmp_path: Path, lines: list[str], pat
         return any(is_ignored(stack, folder) for folder in above) or is_ignored(stack, path)
 
     assert {p for p in paths if ignored(p)} == by_git, lines
+
+
+def test_what_is_kept_from_an_ignored_folder_is_found() -> None:
+    for line in ("a/*", "/a/*", "a/***"):
+        stack = [(0, read_ignore(f"{line}\n!a/b"))]
+        assert not is_ignored(stack, "a/")
+        assert not is_ignored(stack, "a/b")
+        assert is_ignored(stack, "a/c/")
 
 
 @settings(max_examples=200, deadline=None)

@@ -205,8 +205,8 @@ def _below(
 ) -> Iterator[tuple[tuple[str, ...], Found]]:
     """What lies below a folder, each with the names of the folder that it is in; what git skips is left out.
 
-    `enters` says whether to look into a folder of some path. Where the start is `named` by the caller and skipped itself, that is
-    a `ToolError`; else there is nothing below it.
+    `enters` says whether to look into a folder of some path. Where the start is `named` by the caller and skipped
+    itself, that is a `ToolError`; else there is nothing below it.
     """
     stack = _ignores_above(root, start, bounds)
     if stack is None:

@@ -46,6 +46,8 @@ def folded(name: str) -> str:
 
 def is_secret(name: str) -> bool:
     """Whether a name is of what is neither read nor written: `.halo`, `.env*`."""
+    if name.isascii() and not name.startswith("."):
+        return False
     plain = folded(name)
     return plain == _KEPT or plain.startswith(_ENVIRONMENT)
 

@@ -98,7 +98,7 @@ _MEANINGS = {
     errno.ENAMETOOLONG: "a name in {} is longer than the file system permits",
     errno.EISDIR: "{} is a folder",
     errno.ENOTDIR: "a folder in {} is none",
-    errno.ENOTEMPTY: "the folder {} is not empty",
+    errno.ENOTEMPTY: "the folder {} is not empty (what is kept from every tool is not listed)",
     errno.ELOOP: "{} changed into a link while it was used",
     errno.EMFILE: "too many files are open to reach {}; try again",
     errno.ENFILE: "too many files are open to reach {}; try again",

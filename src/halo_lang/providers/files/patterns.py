@@ -212,7 +212,9 @@ def _expression(parts: Iterable[str], *, anchored: bool) -> str | None:
 
 
 def _name(part: str) -> str | None:
-    """The expression of a pattern of one name."""
+    """The expression of a pattern of one name. A name is never empty, whatever stars stand for."""
+    if part and not part.strip("*"):
+        return "[^/]+"
     made: list[str] = []
     at = 0
     while at < len(part):
