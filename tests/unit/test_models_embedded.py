@@ -47,7 +47,7 @@ def client() -> ModelClient:
 
 @installed
 async def test_a_short_answer(client: ModelClient) -> None:
-    answer = await client.attempt(asking(MODEL, "What is the capital of France?", temperature=0.0, max_tokens=60))
+    answer = await client.attempt(asking(MODEL, "What is the capital of France?", max_tokens=60))
     await client.close()
     assert answer.error is None
     assert "Paris" in str(answer.value)
@@ -60,7 +60,7 @@ async def test_a_short_answer(client: ModelClient) -> None:
 @installed
 async def test_a_streamed_answer_is_shown_as_it_comes(client: ModelClient) -> None:
     shown: list[str] = []
-    request = asking(MODEL, "What is the capital of France?", temperature=0.0, max_tokens=60)
+    request = asking(MODEL, "What is the capital of France?", max_tokens=60)
     answer = await client.attempt(request, shown.append)
     await client.close()
     assert "".join(shown) == answer.value
@@ -80,7 +80,7 @@ async def test_max_tokens_are_kept_and_the_cut_reply_is_a_failure(client: ModelC
 
 @installed
 async def test_a_prompt_that_does_not_fit_is_refused_with_its_size(client: ModelClient) -> None:
-    with pytest.raises(AttemptFailed, match="9[0-9]{3} tokens.* exceeds the available context size") as caught:
+    with pytest.raises(AttemptFailed, match=r"9[0-9]{3} tokens.* exceeds the available context size") as caught:
         await client.attempt(asking(MODEL, "word " * 9000))
     await client.close()
     assert not caught.value.retry

@@ -25,6 +25,9 @@ CONTEXT_TOKENS = 8192
 """Room for a prompt and its reply together. A model made for less has less. A prompt that does not fit is refused by
 the library with its size, and a reply that fills it is cut, which is an error."""
 
+DEFAULT_TEMPERATURE = 0.0
+"""Where a program gives none: so small a model strays at any other, and so it says the same twice."""
+
 _BATCH_TOKENS = 128
 """Tokens of a prompt that are read at once: between two batches the library sees that a request was cancelled."""
 
@@ -102,10 +105,13 @@ def _load(path: Path, name: str, future: Future[_Loaded]) -> None:
         params.model_alias = {name}
         params.n_ctx = CONTEXT_TOKENS
         params.n_batch = params.n_ubatch = _BATCH_TOKENS
+        for cpu in (params.cpuparams, params.cpuparams_batch):
+            cpu.n_threads, cpu.poll = _threads(), 0
         params.n_parallel = 1
         params.cache_ram_mib = 0
         params.warmup = False
         params.fit_params = False
+        params.sampling.temp = DEFAULT_TEMPERATURE
         params.verbosity = -1
         params.api_keys = [key]
         params.endpoint_slots = params.endpoint_props = params.endpoint_metrics = False
@@ -114,6 +120,15 @@ def _load(path: Path, name: str, future: Future[_Loaded]) -> None:
         future.set_result(_Loaded(server, server.listening_address, key))
     except Exception as error:
         future.set_exception(RuntimeError(type(error).__name__))
+
+
+def _threads() -> int:
+    """Half of the processors, four at most. The library's threads wait for one another by spinning: where another
+    process holds one of their processors all stand still, and two threads are ten times slower than one."""
+    import os
+
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 2
+    return max(1, min(4, usable // 2))
 
 
 def _weights(found: Endpoint) -> Path:

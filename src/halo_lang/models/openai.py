@@ -12,7 +12,7 @@ from ..boundary.attempt import AttemptFailed
 from ..boundary.call import Answer, Message, ModelRequest, ToolUse, Usage
 from ..boundary.prompt import frame_key, framed_system, framed_text
 from ..language.values import to_json
-from .providers import Endpoint
+from .providers import EMBEDDED, Endpoint
 from .reply import (
     CUT,
     REFUSED,
@@ -38,7 +38,8 @@ def body(request: ModelRequest, endpoint: Endpoint, stream: bool) -> bytes:
     """What is sent. `max_tokens` always, a schema as the provider described it, nothing that was not asked for."""
     key = frame_key(request)
     system = framed_system(request, key)
-    messages: list[Any] = [{"role": "system", "content": system}] if system else []
+    # Left without a system prompt the chat template of an embedded model would bring in one of its own.
+    messages: list[Any] = [{"role": "system", "content": system}] if system or endpoint.wire == EMBEDDED else []
     messages += [_message(m, key) for m in request.messages]
     sent: dict[str, Any] = {
         "model": endpoint.name,
