@@ -1,7 +1,7 @@
 """The live doors of one run: models, tools, the system and people, wired together.
 
-Owns what stands between a call and whoever answers it: retries, prices, time-outs, bounds on results, masking. Says
-nothing of when a call is made; that is the loop's (`doors/answering.py`).
+Owns what stands between a call and whoever answers it: time-outs, bounds on results, masking. Says nothing of when a
+call is made; that is the loop's (`doors/answering.py`). Read `model_door.py` for models.
 """
 
 from __future__ import annotations
@@ -10,42 +10,33 @@ import asyncio
 
 from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer, Call, failed
 from ..boundary.host import Given, Preview, ToolError
-from ..catalog.prices import cost, price_of_answer
-from ..doors.retry import with_retries
-from ..language.record import replace
 from ..providers.people import People
 from ..providers.results import bounded
-from .clock import now, today
+from .clock import now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..boundary.host import Handlers, ProviderInstance
-    from ..catalog.prices import Price
     from ..check.program import Tool
     from ..doors.live import Door
     from ..doors.mask import Mask
     from ..language.values import Value
-    from ..models.client import ModelClient
-
-    Tokens = Callable[[Call, str], None]
 
 
 def live_doors(
-    client: ModelClient,
-    models: Mapping[str, str],
+    models: Door,
     tools: Mapping[str, tuple[Tool, ProviderInstance]],
     handlers: Handlers,
     *,
-    prices: Mapping[str, Price],
     mask: Mask,
     publish: Callable[[Value], None],
-    tokens: Tokens,
+    refusal: Callable[[Call], Answer | None] | None = None,
 ) -> dict[str, Door]:
     """A door for each kind of call that can be answered, by kind; every answer is masked.
 
-    `models` are `provider/model` by the name in a request; `tokens` gets an agent's text as it comes.
+    `models` answers agents' requests (`model_door.py`). `refusal` answers calls that are not to be made at all.
     """
 
     async def preview(call: Call) -> Preview | None:
@@ -55,7 +46,7 @@ def live_doors(
 
     people = People(handlers, preview)
     doors: dict[str, Door] = {
-        AGENT: _models(client, models, prices, mask, tokens),
+        AGENT: models,
         TOOL: _tools(tools, publish),
     }
     if handlers.on_yield is not None:
@@ -64,35 +55,15 @@ def live_doors(
         doors[APPROVAL] = people.answer_approval
     if handlers.on_listen is not None:
         doors[LISTEN] = people.answer_listen
-    return {kind: _masked(door, mask) for kind, door in doors.items()}
+    return {kind: _masked(door, mask, refusal) for kind, door in doors.items()}
 
 
-def _masked(door: Door, mask: Mask) -> Door:
+def _masked(door: Door, mask: Mask, refusal: Callable[[Call], Answer | None] | None) -> Door:
     async def masked(call: Call) -> Answer:
-        return mask.answer(await door(call))
+        refused = None if refusal is None else refusal(call)
+        return mask.answer(await door(call)) if refused is None else refused
 
     return masked
-
-
-def _models(
-    client: ModelClient, models: Mapping[str, str], prices: Mapping[str, Price], mask: Mask, tokens: Tokens
-) -> Door:
-    async def ask(call: Call) -> Answer:
-        assert call.request is not None
-        request = replace(call.request, model=models[call.request.model])
-        watch = mask.watching(lambda text: tokens(call, text)) if request.stream else None
-        answer = await with_retries(
-            lambda: client.attempt(request, watch),
-            request.retries,
-            request.timeout_s,
-            place=lambda: client.place(request.model),
-        )
-        if answer.usage is None:
-            return answer
-        price = price_of_answer(request.model, answer.model.partition("/")[2], today(), prices)
-        return answer if price is None else replace(answer, cost=cost(price, answer.usage))
-
-    return ask
 
 
 def _tools(tools: Mapping[str, tuple[Tool, ProviderInstance]], publish: Callable[[Value], None]) -> Door:

@@ -14,10 +14,11 @@ from ..boundary.host import ConfigError, ProviderHost
 from ..catalog.describe import EnvRef
 from ..check.reach import reach
 from ..language.record import Record, replace
+from ..plan.totals import limited_agents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
     from ..boundary.host import Environment, ProviderInstance
@@ -42,8 +43,17 @@ class Outside(Record):
     secrets: dict[str, str]
 
 
-def outside(program: CheckedProgram, pipeline: str, environment: Environment, client: ModelClient) -> Outside:
-    """Resolves what the pipeline can reach. Raises `ConfigError` naming every variable that is missing."""
+def outside(
+    program: CheckedProgram,
+    pipeline: str,
+    environment: Environment,
+    client: ModelClient,
+    priced: Callable[[str], bool],
+) -> Outside:
+    """Resolves what the pipeline can reach. Raises `ConfigError` naming every variable that is missing.
+
+    A model without a price under a spend limit is refused here too: the checker cannot know what a variable holds.
+    """
     reached = reach(program, pipeline)
     missing: list[str] = []
     secrets: dict[str, str] = {}
@@ -51,11 +61,17 @@ def outside(program: CheckedProgram, pipeline: str, environment: Environment, cl
     for name in reached.tools:
         resolved[name] = _resolved(program.tools[name], environment, secrets, missing)
     models: dict[str, str] = {}
+    limits = limited_agents(program, pipeline)
     for name in reached.agents:
         asked, model = _model(program.agents[name], environment, missing)
         if model is None or asked in models:
             continue
         models[asked] = model
+        if name in limits and not priced(model):
+            missing.append(
+                f"the model `{model}` of agent {name} has no price, so the limit of the policy {limits[name].policy} "
+                "cannot be kept; give it one under [prices] in halo.toml"
+            )
         try:
             endpoint = client.prepare(model)
         except ConfigError as trouble:
@@ -113,12 +129,14 @@ def start_tools(
     program: CheckedProgram, file: Path, settings: Mapping[str, dict[str, Any]], environment: Environment
 ) -> dict[str, ProviderInstance]:
     """Starts the tools named by `settings`. Raises `ConfigError` with the tool's name."""
-    host = ProviderHost(file.resolve().parent, Path.cwd(), (file.resolve(),), environment)
+    host = ProviderHost(file.resolve().parent, Path.cwd(), (file.absolute(), file.resolve()), environment)
     started: dict[str, ProviderInstance] = {}
     for name, given in settings.items():
         tool = program.tools[name]
         if tool.provider not in CLASSES:
-            raise ConfigError(f"{tool.keyword} {name}: this version of Halo plans for {tool.provider} and cannot run it")
+            raise ConfigError(
+                f"{tool.keyword} {name}: this version of Halo plans for {tool.provider} and cannot run it"
+            )
         module, cls = CLASSES[tool.provider]
         try:
             started[name] = getattr(importlib.import_module(f"..providers.{module}", __package__), cls)(given, host)

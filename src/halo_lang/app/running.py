@@ -16,7 +16,7 @@ from ..runtime.arguments import with_defaults
 from ..runtime.driver import Driver
 from ..runtime.stages import compiled_program
 from ..runtime.state import Frame, Run
-from .clock import new_run_id, now
+from .clock import new_run_id, now, today
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ..boundary.call import Answer, Call, Scope
     from ..boundary.host import Handlers
     from ..check.program import CheckedProgram
+    from ..doors.spend import Ledger
+    from ..doors.within import Within
     from ..language.values import Value
     from .settings import Settings
 
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
         def tokens(self, call: Call, text: str) -> None: ...
 
         def answered(self, call: Call, answer: Answer, cost: int) -> None: ...
+
+        def spends(self, ledger: Ledger) -> None: ...
 
 
 class RunError(Record):
@@ -91,10 +95,11 @@ def run_mocked(
     args: Mapping[str, Value],
     answers: Mapping[str, Value],
     watcher: Watcher,
+    within: Within | None = None,
 ) -> RunResult:
     """Runs a pipeline on mock answers alone: needs no key and no event loop, and touches nothing (cli.md `--mock`)."""
     run = _Run(program, pipeline, args, watcher)
-    mock = Mock(answers, now=now, publish=watcher.published)
+    mock = Mock(answers, now=now, publish=watcher.published, refusal=None if within is None else within.refusal)
     return run.result(without_waiting(answered(run.driver, run.account, mock=mock, answering=run.answering)), ())
 
 
@@ -107,31 +112,37 @@ async def run_live(
     watcher: Watcher,
     handlers: Handlers,
     stop: Stop | None = None,
+    within: Within | None = None,
 ) -> RunResult:
     """Runs a pipeline for real. Raises `ConfigError` before anything runs where something is missing."""
     from ..doors.live import Live
     from ..doors.mask import Mask
+    from ..doors.spend import Ledger
     from ..models.client import ModelClient
     from .doors import live_doors
+    from .model_door import ModelDoor
     from .preparing import outside, start_tools
 
     client = ModelClient(settings.environment, settings.project.models, file.resolve().parent)
-    found = outside(program, pipeline, settings.environment, client)
+    project, day = settings.project, today()
+    found = outside(program, pipeline, settings.environment, client, lambda m: project.price(m, day) is not None)
     tools = start_tools(program, file, found.settings, settings.environment)
     try:
+        mask, ledger = Mask(found.secrets), Ledger(None if within is None else within.limit)
+        watcher.spends(ledger)
+        models = ModelDoor(client, found.models, project.prices, ledger, mask, watcher.tokens)
         doors = live_doors(
-            client,
-            found.models,
+            models.answer,
             {name: (program.tools[name], instance) for name, instance in tools.items()},
             handlers,
-            prices=settings.project.prices,
-            mask=Mask(found.secrets),
+            mask=mask,
             publish=watcher.published,
-            tokens=watcher.tokens,
+            refusal=None if within is None else within.refusal,
         )
         live = Live(doors, handlers.can_answer)
         run = _Run(program, pipeline, args, watcher)
         ending = await answered(run.driver, run.account, live=live, stop=stop, answering=run.answering)
+        run.account.unsettled = ledger.unsettled
         return run.result(ending, tuple(_shadow(call, answer) for call, answer in live.shadowed))
     finally:
         await client.close()

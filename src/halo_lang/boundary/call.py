@@ -80,6 +80,14 @@ class ModelRequest(Record):
     stream: bool = False
 
 
+class Limit(Record):
+    """A spend limit that holds for a request: `amount` in nano-dollars, `text` as it is written, and its policy."""
+
+    amount: int
+    text: str
+    policy: str
+
+
 class Call(Record):
     """A request of the run to the outside.
 
@@ -88,7 +96,9 @@ class Call(Record):
     yield's `message`, `channel`, `attachments` and `timeout` (seconds or null). `request` is an agent's. `by` is the
     agent that chose a tool call and `id` its name for it. `effect` and `policies` (their names) are for an approval's
     prompt; `digest` binds an approved call to a file's content, and `denied_paths` are the patterns of DenyArgs to try
-    on the path that a tool really opens (tools.md §3). `stage` is the number in a plan, `span` the place in the file.
+    on the path that a tool really opens (tools.md §3). `limit` is the spend limit of an agent's request, the lowest of
+    all that hold (runs.md §6); a `shadow` answers nobody, and is skipped where it does not fit. `stage` is the number
+    in a plan, `span` the place in the file.
     """
 
     kind: str
@@ -104,6 +114,8 @@ class Call(Record):
     policies: tuple[str, ...] = ()
     digest: str | None = None
     denied_paths: tuple[str, ...] = ()
+    limit: Limit | None = None
+    shadow: bool = False
 
 
 class Usage(Record):

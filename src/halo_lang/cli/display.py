@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..boundary.call import Answer, Call, Scope
+    from ..doors.spend import Ledger
     from ..language.values import Value
 
 REDRAWS_A_SECOND = 10
@@ -39,7 +40,7 @@ class Display(Output):
         super().__init__(as_document=as_document)
         self._stages: dict[tuple[str, Scope], tuple[str, float]] = {}
         self._said: dict[tuple[str, Scope], str] = {}
-        self._cost = 0
+        self._ledger: Ledger | None = None
         self._began = time.monotonic()
         self._console = Console(stderr=True, highlight=False)
         self._live: Live | None = None
@@ -63,8 +64,10 @@ class Display(Output):
         self._said[key] = (self._said.get(key, "") + text)[-TAIL:]
 
     def answered(self, call: Call, answer: Answer, cost: int) -> None:
-        self._cost = cost + (answer.cost or 0)
         self._said.pop((call.stage, call.scope), None)
+
+    def spends(self, ledger: Ledger) -> None:
+        self._ledger = ledger
 
     def close(self) -> None:
         if self._live is not None:
@@ -107,5 +110,12 @@ class Display(Output):
             rows.append(head + (said[-room:] if room > 8 else ""))
         if len(stages) > ROWS:
             rows.append(f"… and {len(stages) - ROWS} more")
-        rows.append(f"{now - self._began:.1f}s · ${self._cost / 1e9:.4f}")
+        rows.append(f"{now - self._began:.1f}s{self._spending()}")
         return Text("\n".join(visible(row)[:width] for row in rows), style="dim")
+
+    def _spending(self) -> str:
+        ledger = self._ledger
+        if ledger is None:
+            return ""
+        reserved = f" and ${ledger.reserved / 1e9:.4f} reserved" if ledger.reserved else ""
+        return f" · ${ledger.spent / 1e9:.4f} spent{reserved}"

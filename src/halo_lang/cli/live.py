@@ -28,11 +28,16 @@ if TYPE_CHECKING:
     from ..boundary.call import Call
     from ..boundary.host import Preview
     from ..check.program import CheckedProgram
+    from ..doors.within import Within
     from ..language.values import Value
 
 
 def run_on_terminal(
-    program: CheckedProgram, pipeline: str, args: dict[str, Value], options: Namespace
+    program: CheckedProgram,
+    pipeline: str,
+    args: dict[str, Value],
+    options: Namespace,
+    within: Within | None,
 ) -> tuple[RunResult, Output]:
     """Runs a pipeline for real. Raises `ConfigError` before anything runs where something is missing."""
     file = Path(options.file)
@@ -46,7 +51,7 @@ def run_on_terminal(
     async def run() -> RunResult:
         stop = Stop()
         _listen_for_signals(stop, output)
-        return await run_live(program, file, pipeline, args, settings, output, handlers, stop)
+        return await run_live(program, file, pipeline, args, settings, output, handlers, stop, within)
 
     try:
         return asyncio.run(run()), output

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from ..boundary.call import Answer, Call, Scope
+    from ..doors.spend import Ledger
     from ..language.values import Value
 
 log = logging.getLogger("halo")
@@ -54,6 +55,8 @@ class Output:
     def tokens(self, call: Call, text: str) -> None: ...
 
     def answered(self, call: Call, answer: Answer, cost: int) -> None: ...
+
+    def spends(self, ledger: Ledger) -> None: ...
 
     def close(self) -> None: ...
 

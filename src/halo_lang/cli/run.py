@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from ..app.running import RunResult
     from ..check.program import CheckedPipeline, CheckedProgram
+    from ..doors.within import Within
     from ..language.values import Value
+    from .programs import ProjectPrices
 
 EXIT = {"completed": 0, "halted": 0, "failed": 1, "paused": 3, "cancelled": 130}
 
@@ -42,6 +44,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="one JSON document with all of the result")
     parser.add_argument("--no-record", action="store_true", help="keep no recording")
+    parser.add_argument("--within", metavar="PLAN.json", help="fail before anything that this kept plan has not")
     parser.add_argument("--model", metavar="AGENT=provider/model", action="append", default=[], help="another model")
     parser.add_argument("--yes-to", metavar="TOOL.method", action="append", default=[], help="approve these calls")
     parser.epilog = EXAMPLE
@@ -51,20 +54,21 @@ def execute(options: Namespace) -> int:
     if options.mock and "=" in options.mock and not _exists(options.mock):
         options.arguments.insert(0, options.mock)  # `--mock x=1`: the word after it is an argument
         options.mock = ""
-    program = _program(options)
+    program, prices = _program(options)
     pipeline = chosen_pipeline(program, options.pipeline)
     args = given_arguments(pipeline, options.arguments, options.args)
+    within = None if options.within is None else _within(program, prices, pipeline, options.within)
     if options.mock is not None:
         answers = _mock_answers(options.mock)
         output = Output(as_document=options.json)
-        result = run_mocked(program, pipeline.name, args, answers, output)
+        result = run_mocked(program, pipeline.name, args, answers, output, within)
     else:
-        result, output = _run_live(program, pipeline, args, options)
+        result, output = _run_live(program, pipeline, args, options, within)
     return _report(program, result, output, options)
 
 
-def _program(options: Namespace) -> CheckedProgram:
-    program, _ = checked_file(options.file)
+def _program(options: Namespace) -> tuple[CheckedProgram, ProjectPrices]:
+    program, prices = checked_file(options.file)
     show(program.diagnostics, program.source, quiet=options.quiet)
     if has_errors(program):
         if options.json:
@@ -76,10 +80,30 @@ def _program(options: Namespace) -> CheckedProgram:
         from ..app.preparing import with_models
 
         try:
-            return with_models(program, _models(options.model))
+            return with_models(program, _models(options.model)), prices
         except ConfigError as trouble:
             raise CommandError(f"--model: {trouble}", 2) from None
-    return program
+    return program, prices
+
+
+def _within(program: CheckedProgram, prices: ProjectPrices, pipeline: CheckedPipeline, name: str) -> Within:
+    """What a kept plan allows. Raises `CommandError` for a plan of other source, or made with other prices."""
+    from ..doors.within import Within
+    from ..plan.document import read_document, source_key
+
+    try:
+        kept = read_document(read_file(name))
+    except ValueError as trouble:
+        raise CommandError(f"{name}: {trouble}", 2) from None
+    again = f"make it anew: halo plan {program.source.name} --out {name}"
+    if kept["sha256"] != source_key(program.source):
+        raise CommandError(f"{name}: BEYOND_PLAN: this is the plan of other source; {again}")
+    if kept["assumes"]["pricesKey"] != prices.project.prices_key():
+        raise CommandError(f"{name}: BEYOND_PLAN: this plan was made with other prices; {again}")
+    try:
+        return Within(kept, pipeline.name)
+    except KeyError:
+        raise CommandError(f"{name}: BEYOND_PLAN: the pipeline {pipeline.name} is not in this plan; {again}") from None
 
 
 def _models(words: list[str]) -> dict[str, str]:
@@ -94,12 +118,16 @@ def _models(words: list[str]) -> dict[str, str]:
 
 
 def _run_live(
-    program: CheckedProgram, pipeline: CheckedPipeline, args: dict[str, Value], options: Namespace
+    program: CheckedProgram,
+    pipeline: CheckedPipeline,
+    args: dict[str, Value],
+    options: Namespace,
+    within: Within | None,
 ) -> tuple[RunResult, Output]:
     from .live import run_on_terminal
 
     try:
-        return run_on_terminal(program, pipeline.name, args, options)
+        return run_on_terminal(program, pipeline.name, args, options, within)
     except ConfigError as trouble:
         raise CommandError(str(trouble)) from None
 

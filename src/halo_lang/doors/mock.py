@@ -21,21 +21,31 @@ class Mock:
     default. An entry is an answer, `{"sequence": [a, b]}` (one after the other in each scope, the last again and
     again) or `{"error": "message"}`.
 
-    `now` gives the time for `System.Now`; `publish` is called with what `System.Publish` hands over.
+    `now` gives the time for `System.Now`; `publish` is called with what `System.Publish` hands over; `refusal` answers
+    calls that are not to be made at all.
     """
 
-    __slots__ = ("_answers", "_now", "_publish", "_used")
+    __slots__ = ("_answers", "_now", "_publish", "_refusal", "_used")
 
     def __init__(
-        self, answers: Mapping[str, Value], *, now: Callable[[], str], publish: Callable[[Value], None]
+        self,
+        answers: Mapping[str, Value],
+        *,
+        now: Callable[[], str],
+        publish: Callable[[Value], None],
+        refusal: Callable[[Call], Answer | None] | None = None,
     ) -> None:
         self._answers = answers
         self._now = now
         self._publish = publish
+        self._refusal = refusal
         self._used: dict[tuple[str, Scope], int] = {}
 
     def answer(self, call: Call) -> Answer:
         """The answer to a call; always one."""
+        refused = None if self._refusal is None else self._refusal(call)
+        if refused is not None:
+            return refused
         key = self._entry(call)
         if key is None:
             return self._default(call)

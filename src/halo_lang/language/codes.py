@@ -65,6 +65,8 @@ RUN: dict[str, str] = {
     "CHANGED": "A file is not what it was when its change was approved.",
     "DENIED": "A policy refused a call.",
     "APPROVAL_DENIED": "A person refused a call.",
+    "SPEND_LIMIT": "A request could have passed a spend limit.",
+    "BEYOND_PLAN": "A run would have gone beyond the plan that it is held to.",
     "LOOP_LIMIT": "A loop's condition still held after its last try.",
     "CALL_DEPTH": "Pipeline calls nested too deep.",
     "CALL_LIMIT": "A run made too many pipeline calls.",

@@ -51,6 +51,18 @@ def summed(program: CheckedProgram, pipeline: str, prices: Prices, input_tokens:
     )
 
 
+def limited_agents(program: CheckedProgram, pipeline: str) -> dict[str, PolicyRule]:
+    """The agents that a spend limit holds for in some call that can be reached, each with the first such rule."""
+    found: dict[str, PolicyRule] = {}
+    for policies, call, _ in _governed_calls(program, pipeline):
+        if isinstance(call, AgentCall):
+            for policy in with_policies(policies, call.agent.policies):
+                for rule in policy.rules:
+                    if rule.kind == "MaxSpend":
+                        found.setdefault(call.agent.name, rule)
+    return found
+
+
 # Effects and limits ----------------------------------------------------------------------------------------------
 
 

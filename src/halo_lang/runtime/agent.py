@@ -7,9 +7,9 @@ frames what is sent, `models` sends it.
 
 from __future__ import annotations
 
-from ..boundary.call import AGENT, Call, Data, Message, ModelRequest, ToolOffer, failed
+from ..boundary.call import AGENT, Call, Data, Limit, Message, ModelRequest, ToolOffer, failed
 from ..catalog.describe import READ, EnvRef
-from ..language.record import Record
+from ..language.record import Record, replace
 from ..language.values import read_answer, to_text
 from .driver import Ask, Fork
 from .evaluate import compiled, text_parts
@@ -49,6 +49,7 @@ class Toolbox(Record):
     offers: tuple[ToolOffer, ...]
     by_wire_name: dict[str, Offered]
     redact: Redaction | None
+    limit: Limit | None
 
 
 def compiled_agent(
@@ -70,7 +71,7 @@ def compiled_agent(
                 call, messages, toolbox.offers if taken < rounds else (), toolbox.redact, stream=run.watched
             )
             number = frame.prefix + stage
-            answer = await Ask(Call(AGENT, call.target, {}, frame.scope, number, call.span, None, None, request))
+            answer = await Ask(_asked(call, frame, number, request, toolbox))
             if answer.error is not None:
                 raise RunFailure(answer.error.code, answer.error.message)
             if not answer.tool_uses:
@@ -89,9 +90,9 @@ def compiled_shadow(call: AgentCall, names: Names, stage: str) -> Callable[[Fram
     own = Governor(call.agent.name, call.agent.policies)
 
     def shadow(frame: Frame) -> Call:
-        redact = _toolbox(frame, call, own, ()).redact
-        request = _request(call, message(frame), (), redact, stream=False)
-        return Call(AGENT, call.target, {}, frame.scope, frame.prefix + stage, call.span, None, None, request)
+        toolbox = _toolbox(frame, call, own, ())
+        request = _request(call, message(frame), (), toolbox.redact, stream=False)
+        return replace(_asked(call, frame, frame.prefix + stage, request, toolbox), shadow=True)
 
     return shadow
 
@@ -118,6 +119,10 @@ def _request(
         stream and redact is None,
     )
     return request if redact is None else redacted_request(request, redact)
+
+
+def _asked(call: AgentCall, frame: Frame, stage: str, request: ModelRequest, toolbox: Toolbox) -> Call:
+    return Call(AGENT, call.target, {}, frame.scope, stage, call.span, request=request, limit=toolbox.limit)
 
 
 def _answered(answer: Answer, redact: Redaction | None, frame: Frame, call: AgentCall) -> Value:
@@ -190,8 +195,16 @@ def _toolbox(frame: Frame, call: AgentCall, own: Governor, offered: tuple[Tool, 
             ),
             by_wire_name,
             redaction(tuple(policy for governor in governors for policy in governor.policies)),
+            _limit(governors),
         )
     return known
+
+
+def _limit(governors: tuple[Governor, ...]) -> Limit | None:
+    """The lowest of the spend limits that hold together."""
+    rules = [rule for g in governors for policy in g.policies for rule in policy.rules if rule.kind == "MaxSpend"]
+    lowest = min(rules, key=lambda rule: rule.limit, default=None)
+    return None if lowest is None else Limit(lowest.limit, lowest.limit_text, lowest.policy)
 
 
 async def _round(frame: Frame, call: AgentCall, toolbox: Toolbox, answer: Answer, stage: str) -> tuple[Message, ...]:
@@ -249,6 +262,8 @@ async def _use_tool(frame: Frame, call: AgentCall, toolbox: Toolbox, use: ToolUs
         )
         answer = await permitted(frame, toolbox.governors, wanted)
     if answer.error is not None:
+        if answer.error.code == "BEYOND_PLAN":  # no matter of the model's: the run is held to its plan
+            raise RunFailure(answer.error.code, answer.error.message)
         text = f"error {answer.error.code}: {answer.error.message}"
         return Message("tool", (Data(text),), (), use.id, True)
     return Message("tool", (Data(to_text(answer.value)),), (), use.id)

@@ -1,0 +1,144 @@
+"""The door for agents' requests: attempts, retries, prices and the spend limit around the client of the models.
+
+Owns the order of these for one request: a place among the requests under way, the reservation, the attempt, the
+settlement; then, where no billable answer came, the next attempt with a reservation of its own (runs.md §6).
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+
+from ..boundary.attempt import AttemptFailed, Cut
+from ..boundary.call import Answer, Failure, failed
+from ..catalog.prices import bound, cost, lookup, price_of_answer
+from ..doors.retry import with_retries
+from ..doors.spend import BEYOND_PLAN, FRAMING_TOKENS, Need, Refused
+from ..language.record import replace
+from .clock import today
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from ..boundary.call import Call, Limit, ModelRequest
+    from ..catalog.prices import Price
+    from ..doors.mask import Mask
+    from ..doors.spend import Grant, Ledger
+    from ..models.client import ModelClient
+
+
+class ModelDoor:
+    """Answers agents' requests. `models` are `provider/model` by the name in a request (a variable's may differ);
+    `tokens` is given an agent's text as it comes."""
+
+    def __init__(
+        self,
+        client: ModelClient,
+        models: Mapping[str, str],
+        prices: Mapping[str, Price],
+        ledger: Ledger,
+        mask: Mask,
+        tokens: Callable[[Call, str], None],
+    ) -> None:
+        self._client = client
+        self._models = models
+        self._prices = prices
+        self._ledger = ledger
+        self._mask = mask
+        self._tokens = tokens
+
+    async def answer(self, call: Call) -> Answer:
+        """The answer to one request, with its cost and what attempts without an answer may have cost."""
+        assert call.request is not None
+        request = replace(call.request, model=self._models[call.request.model])
+        attempts = _Attempts(self, call, request)
+        try:
+            answer = await with_retries(attempts.make, request.retries, request.timeout_s, place=attempts.place)
+        except Refused as refusal:
+            code = "BEYOND_PLAN" if refusal.limit.policy == BEYOND_PLAN else "SPEND_LIMIT"
+            answer = failed(code, refusal.message)
+        return replace(answer, unsettled=attempts.unsettled) if attempts.unsettled else answer
+
+
+class _Attempts:
+    """The attempts at one request."""
+
+    def __init__(self, door: ModelDoor, call: Call, request: ModelRequest) -> None:
+        self._door = door
+        self._request = request
+        self._is_shadow = call.shadow
+        self._need = _need(door, call, request)
+        self._grant: Grant | None = None
+        self._watch = None
+        if request.stream:
+            self._watch = door._mask.watching(lambda text: door._tokens(call, text))
+        self.unsettled = 0
+
+    @asynccontextmanager
+    async def place(self) -> AsyncIterator[None]:
+        """A place among the requests under way and a reservation: waiting for them is no part of an attempt's time."""
+        door = self._door
+        async with door._client.place(self._request.model):
+            if self._is_shadow:
+                self._grant = door._ledger.fits(self._need)
+            else:
+                self._grant = await door._ledger.admit(self._need)
+            try:
+                yield
+            finally:
+                if self._grant is not None:  # the attempt ended without saying how: nobody can know
+                    self._keep(self._grant)
+
+    async def make(self) -> Answer:
+        grant = self._grant
+        if grant is None:
+            return failed("SPEND_LIMIT", "skipped: it does not fit below the spend limit")
+        sent = replace(self._request, max_tokens=grant.max_tokens)
+        try:
+            answer = await self._door._client.attempt(sent, self._watch)
+        except AttemptFailed as failure:
+            if failure.billed is False:
+                grant.give_back()
+                self._grant = None
+            raise
+        return self._settled(grant, answer)
+
+    def _settled(self, grant: Grant, answer: Answer) -> Answer:
+        request = self._request
+        if answer.usage is None:
+            return answer  # billed, and nobody says how much: what is reserved stays so
+        price = price_of_answer(request.model, answer.model.partition("/")[2], today(), self._door._prices)
+        amount = 0 if price is None else cost(price, answer.usage)
+        self._grant = None
+        grant.settle(amount)
+        if price is not None:
+            answer = replace(answer, cost=amount)
+        if isinstance(answer.error, Cut) and grant.max_tokens < request.max_tokens:
+            limit = min(self._need.limits, key=lambda one: one.amount)
+            answer = replace(answer, error=_cut_by(limit, grant.max_tokens))
+        return answer
+
+    def _keep(self, grant: Grant) -> None:
+        self._grant = None
+        self.unsettled += grant.keep()
+
+
+def _need(door: ModelDoor, call: Call, request: ModelRequest) -> Need:
+    kept = door._ledger.kept_limit
+    limits = tuple(limit for limit in (call.limit, kept) if limit is not None)
+    price = lookup(request.model, today(), door._prices)
+    if price is None:
+        return Need((), request.max_tokens, lambda tokens: 0)
+    tokens_sent = door._client.wire_bytes(request) + FRAMING_TOKENS
+    priced = price
+    return Need(limits, request.max_tokens, lambda tokens: bound(priced, tokens_sent, tokens))
+
+
+def _cut_by(limit: Limit, max_tokens: int) -> Failure:
+    if limit.policy == BEYOND_PLAN:
+        return Failure("BEYOND_PLAN", f"the kept plan left {max_tokens} tokens for this reply, and it was cut there")
+    return Failure(
+        "SPEND_LIMIT",
+        f"the limit of ${limit.text} (policy {limit.policy}) left {max_tokens} tokens for this reply, "
+        "and it was cut there",
+    )
