@@ -12,7 +12,7 @@ from halo_lang.boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer
 from halo_lang.check.check import check
 from halo_lang.check.program import CheckedProgram
 from halo_lang.language.source import Source
-from halo_lang.runtime.driver import Driver, Request
+from halo_lang.runtime.driver import Aside, Driver, Request
 from halo_lang.runtime.failure import Halt, RunFailure
 from halo_lang.runtime.stages import compiled_program
 from halo_lang.runtime.state import Frame, Run
@@ -51,6 +51,7 @@ class Ended:
     def __init__(self, driver: Driver, frame: Frame, shown: Shown, asked: list[Call], waiting: list[Call]) -> None:
         self.shown, self.asked, self.waiting = shown, asked, waiting
         self.asides: list[Call] = []
+        self.aside_shows: list[Any] = []
         self.calls = dict(frame.run.calls)
         self.code = self.message = self.stage = self.condition = None
         self.span: Any = None
@@ -130,7 +131,7 @@ def run(
     frame.governors = compiled.governed_by(())
     driver = Driver(compiled.run(frame))
     asked: list[Call] = []
-    asides: list[Call] = []
+    asides: list[Aside] = []
     waiting: list[Request] = []
     while not driver.ended:
         asides += driver.asides
@@ -144,7 +145,9 @@ def run(
         driver.hand_in(request, given if isinstance(given, Answer) else Answer(given))
     asked += [request.call for request in driver.asked]
     ended = Ended(driver, frame, shown, asked, [r.call for r in [*waiting, *driver.asked]])
-    ended.asides = asides + driver.asides
+    asides += driver.asides
+    ended.asides = [aside.call for aside in asides]
+    ended.aside_shows = [aside.shown for aside in asides]
     return ended
 
 

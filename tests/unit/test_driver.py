@@ -148,7 +148,7 @@ def test_an_aside_answers_nobody():
         return await ask("a")
 
     driver = Driver(steps())
-    assert [c.target for c in driver.asides] == ["shadow"]
+    assert [aside.call.target for aside in driver.asides] == ["shadow"]
     assert asked(driver) == ["a"]
 
 

@@ -148,8 +148,8 @@ def without_waiting(run: Coroutine[Any, Any, T]) -> T:
 
 async def _next_live(driver: Driver, waiting: deque[Request], live: Live) -> tuple[Request, Answer] | None:
     """Sends what is new and gives the next answer, or None where none can come any more."""
-    for call in driver.asides:
-        live.send_shadow(call)
+    for aside in driver.asides:
+        live.send_shadow(aside)
     driver.asides.clear()
     new = [waiting.popleft() for _ in range(len(waiting))]
     if len(new) == 1 and not waiting and live.can_ask(new[0].call):

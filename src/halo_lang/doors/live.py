@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from ..boundary.call import Call
-    from ..runtime.driver import Request
+    from ..runtime.driver import Aside, Request
 
     Door: TypeAlias = Callable[[Call], Awaitable[Answer]]
 
@@ -65,9 +65,9 @@ class Live:
         else:
             self._under_way[request] = asyncio.get_running_loop().create_task(self._carry(request))
 
-    def send_shadow(self, call: Call) -> None:
+    def send_shadow(self, aside: Aside) -> None:
         """Begins a call that answers nobody; what became of it is added to `shadowed`."""
-        task = asyncio.get_running_loop().create_task(self._carry_shadow(call))
+        task = asyncio.get_running_loop().create_task(self._carry_shadow(aside))
         self._shadows.add(task)
         task.add_done_callback(self._shadows.discard)
 
@@ -127,8 +127,9 @@ class Live:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
-    async def _carry_shadow(self, call: Call) -> None:
-        self.shadowed.append((call, await self._answer(call)))
+    async def _carry_shadow(self, aside: Aside) -> None:
+        answer = await self._answer(aside.call)
+        self.shadowed.append((aside.call, answer if aside.shown is None else aside.shown(answer)))
 
     async def _answer(self, call: Call) -> Answer:
         began = time.perf_counter()

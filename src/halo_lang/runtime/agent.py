@@ -11,11 +11,11 @@ from ..boundary.call import AGENT, Call, Data, Limit, Message, ModelRequest, Too
 from ..catalog.describe import READ, EnvRef
 from ..language.record import Record, replace
 from ..language.values import read_answer, to_text
-from .driver import Ask, Fork
+from .driver import Aside, Ask, Fork
 from .evaluate import compiled, text_parts
 from .failure import RunFailure, placed
 from .permit import Wanted, permitted, rights
-from .redact import redacted_request, redacted_use, redacted_value, redaction
+from .redact import redacted_answer, redacted_request, redacted_use, redacted_value, redaction
 from .state import Governor
 
 TYPE_CHECKING = False
@@ -84,15 +84,17 @@ def compiled_agent(
     return ask
 
 
-def compiled_shadow(call: AgentCall, names: Names, stage: str) -> Callable[[Frame], Call]:
+def compiled_shadow(call: AgentCall, names: Names, stage: str) -> Callable[[Frame], Aside]:
     """The function that makes a shadow's one request, without tools, from the same input (language.md §7)."""
     message = _compiled_message(call, names)
     own = Governor(call.agent.name, call.agent.policies)
 
-    def shadow(frame: Frame) -> Call:
+    def shadow(frame: Frame) -> Aside:
         toolbox = _toolbox(frame, call, own, ())
-        request = _request(call, message(frame), (), toolbox.redact, stream=False)
-        return replace(_asked(call, frame, frame.prefix + stage, request, toolbox), shadow=True)
+        redact = toolbox.redact
+        request = _request(call, message(frame), (), redact, stream=False)
+        made = replace(_asked(call, frame, frame.prefix + stage, request, toolbox), shadow=True)
+        return Aside(made, redact and (lambda answer: redacted_answer(answer, redact)))
 
     return shadow
 
@@ -126,10 +128,13 @@ def _asked(call: AgentCall, frame: Frame, stage: str, request: ModelRequest, too
 
 
 def _answered(answer: Answer, redact: Redaction | None, frame: Frame, call: AgentCall) -> Value:
-    value = answer.value if redact is None else redacted_value(answer.value, redact)
+    said = answer.value if redact is None else redacted_value(answer.value, redact)
+    value = read_answer(said) if isinstance(said, str) else said
+    if redact is not None and value is not said:
+        value = said = redacted_value(value, redact)  # once more: JSON can hide by an escape what it says
     if frame.place is not None:
-        frame.answers[(frame.place, call.agent.name)] = to_text(value)
-    return read_answer(value) if isinstance(value, str) else value
+        frame.answers[(frame.place, call.agent.name)] = to_text(said)
+    return value
 
 
 # What is sent ----------------------------------------------------------------------------------------------------

@@ -31,12 +31,14 @@ class Ask:
 
 
 class Aside:
-    """Awaited: sends a call that answers nobody; gives None at once (a shadow, language.md §7)."""
+    """Awaited: sends a call that answers nobody; gives None at once (a shadow, language.md §7). `shown` makes of its
+    answer what may be shown."""
 
-    __slots__ = ("call",)
+    __slots__ = ("call", "shown")
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, shown: Callable[[Answer], Answer] | None = None) -> None:
         self.call = call
+        self.shown = shown
 
     def __await__(self) -> Generator[Aside, None, None]:
         yield self
@@ -71,7 +73,7 @@ class Driver:
     """One run's branches.
 
     `asked` holds the requests made since it was last emptied by the holder, in the order in which they were made;
-    `asides` the calls that answer nobody, likewise. When the run has ended `ended` is true, and `failure` holds the
+    `asides` those that answer nobody, likewise. When the run has ended `ended` is true, and `failure` holds the
     exception that ended it, or None and `result` the value.
     """
 
@@ -79,7 +81,7 @@ class Driver:
 
     def __init__(self, steps: Steps) -> None:
         self.asked: list[Request] = []
-        self.asides: list[Call] = []
+        self.asides: list[Aside] = []
         self.waiting = 0
         self.ended = False
         self.result: Any = None
@@ -117,7 +119,7 @@ class Driver:
                 elif kind is Fork:
                     ready.append(_Group(branch, wish))
                 elif kind is Aside:
-                    self.asides.append(wish.call)
+                    self.asides.append(wish)
                     sent = None
                     continue
                 else:  # a coroutine that awaits anything else would make a run depend on more than its answers

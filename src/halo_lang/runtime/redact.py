@@ -6,7 +6,7 @@ the text (RE2), so neither a policy nor a hostile text can stall a run. Pure.
 
 from __future__ import annotations
 
-from ..boundary.call import Data, Message, ModelRequest, ToolUse
+from ..boundary.call import Answer, Data, Failure, Message, ModelRequest, ToolUse
 from ..language.record import replace
 
 TYPE_CHECKING = False
@@ -58,6 +58,17 @@ def redacted_value(value: Value, redact: Redaction) -> Value:
     if isinstance(value, dict):
         return {redact(key): redacted_value(inner, redact) for key, inner in value.items()}
     return value
+
+
+def redacted_answer(answer: Answer, redact: Redaction) -> Answer:
+    """An answer that is only shown, redacted."""
+    error = answer.error
+    return replace(
+        answer,
+        value=redacted_value(answer.value, redact),
+        error=None if error is None else Failure(error.code, redact(error.message)),
+        tool_uses=tuple(redacted_use(use, redact) for use in answer.tool_uses),
+    )
 
 
 def redacted_request(request: ModelRequest, redact: Redaction) -> ModelRequest:

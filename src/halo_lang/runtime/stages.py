@@ -19,7 +19,7 @@ from ..check.program import (
 )
 from ..language.values import as_number, to_text
 from .calls import CompiledCall, Compiling, compiled_call
-from .driver import Aside, Ask, Fork
+from .driver import Ask, Fork
 from .evaluate import Names, compiled, condition
 from .failure import Halt, RunFailure, placed, too_deep
 from .state import Frame, Governor, Retry
@@ -168,7 +168,7 @@ def _with_shadow(make: Any, stage: CallStage, names: Names, compiling: Compiling
     shadow = compiled_shadow(stage.shadow, names, str(stage.number))
 
     async def both(frame: Frame) -> Value:
-        await Aside(shadow(frame))
+        await shadow(frame)
         return await make(frame)  # type: ignore[no-any-return]
 
     return both
