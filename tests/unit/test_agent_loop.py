@@ -376,6 +376,9 @@ def test_a_shadow_is_redacted() -> None:
     text = HEAD + "agent D [openai/gpt-4o]\n  requires Private\n"
     ended = run(text + pipeline("@shadow(D.go()) |> A.go()"), args={"x": "a@b.org"})
     assert "[email]" in text_of(ended.asides[0].request.messages[0])
+    (shown,) = ended.aside_shows
+    assert shown(Answer("c@d.org")) == Answer("[email]")
+    assert shown(failed("MODEL_ERROR", "no c@d.org")).error.message == "no [email]"
 
 
 def test_an_agent_of_a_variable_names_it() -> None:

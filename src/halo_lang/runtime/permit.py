@@ -150,7 +150,7 @@ def _give_back(run: Run, granted: Rights) -> None:
 
 
 def _denied(run: Run, wanted: Wanted, args: dict[str, Value], reason: Value) -> Answer:
-    key = (wanted.target, to_json(args))
+    key = (wanted.target, to_json(_ordered(args)))
     run.denials[key] = run.denials.get(key, 0) + 1
     said = f": {reason}" if isinstance(reason, str) and reason else ""
     if run.denials[key] >= DENIALS:
@@ -158,6 +158,13 @@ def _denied(run: Run, wanted: Wanted, args: dict[str, Value], reason: Value) -> 
             "APPROVAL_DENIED", f"`{wanted.target}` was refused {DENIALS} times with the same arguments{said}"
         )
     return failed("APPROVAL_DENIED", f"a person refused this call of `{wanted.target}`{said}")
+
+
+def _ordered(value: Value) -> Value:
+    """The value with the keys of its objects in order, so that the same arguments are the same text."""
+    if isinstance(value, dict):
+        return {key: _ordered(value[key]) for key in sorted(value)}
+    return [_ordered(item) for item in value] if isinstance(value, list) else value
 
 
 def _approval(wanted: Wanted, args: dict[str, Value], granted: Rights) -> Call:
