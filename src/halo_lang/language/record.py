@@ -31,7 +31,7 @@ class _RecordType(type):
         cls._defaults = ({**inherited._defaults} if inherited else {}) | defaults
         setattr(cls, "__match_args__", cls._fields)
         if cls._fields:
-            cls.__init__ = _make_init(cls._fields, cls._defaults)  # type: ignore[misc]
+            cls.__init__ = _first_init(cls)  # type: ignore[misc]
         return cls
 
     if TYPE_CHECKING:
@@ -39,11 +39,22 @@ class _RecordType(type):
         _defaults: dict[str, Any]
 
 
+def _first_init(cls: _RecordType) -> Any:
+    """Makes the real `__init__` when the first record is made: a command makes few of the kinds that it imports."""
+
+    def __init__(self: Any, *args: Any, **named: Any) -> None:
+        made = _make_init(cls._fields, cls._defaults)
+        cls.__init__ = made  # type: ignore[misc]
+        made(self, *args, **named)
+
+    return __init__
+
+
 def _make_init(fields: tuple[str, ...], defaults: dict[str, Any]) -> Any:
     params = ", ".join(f"{f}=_d[{f!r}]" if f in defaults else f for f in fields)
     body = "\n".join(f"    self.{f} = {f}" for f in fields)
     made: dict[str, Any] = {"_d": defaults}
-    exec(f"def __init__(self, {params}):\n{body}", made)  # noqa: S102 (field names only, at import)
+    exec(f"def __init__(self, {params}):\n{body}", made)  # noqa: S102 (field names only)
     return made["__init__"]
 
 
