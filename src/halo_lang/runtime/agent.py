@@ -60,17 +60,19 @@ def compiled_agent(
     own = Governor(call.agent.name, call.agent.policies)
     offered = tuple(tools[name] for name in call.tools)
     rounds = call.options.max_steps if offered else 0
+    toolboxes: dict[tuple[Governor, ...], Toolbox] = {}
 
     async def ask(frame: Frame) -> Value:
-        run = frame.run
+        run, number = frame.run, frame.prefix + stage
         run.count(call.target)
-        toolbox = _toolbox(frame, call, own, offered)
+        toolbox = toolboxes.get(frame.governors)
+        if toolbox is None:
+            toolbox = toolboxes[frame.governors] = _toolbox(frame, own, offered)
         messages = message(frame)
         for taken in range(rounds + 1):
             request = _request(
                 call, messages, toolbox.offers if taken < rounds else (), toolbox.redact, stream=run.watched
             )
-            number = frame.prefix + stage
             answer = await Ask(_asked(call, frame, number, request, toolbox))
             if answer.error is not None:
                 raise RunFailure(answer.error.code, answer.error.message)
@@ -90,7 +92,7 @@ def compiled_shadow(call: AgentCall, names: Names, stage: str) -> Callable[[Fram
     own = Governor(call.agent.name, call.agent.policies)
 
     def shadow(frame: Frame) -> Aside:
-        toolbox = _toolbox(frame, call, own, ())
+        toolbox = _toolbox(frame, own, ())
         redact = toolbox.redact
         request = _request(call, message(frame), (), redact, stream=False)
         made = replace(_asked(call, frame, frame.prefix + stage, request, toolbox), shadow=True)
@@ -181,28 +183,25 @@ def _add_retry(parts: list[Part], frame: Frame, retry: Retry) -> None:
 # Tools -----------------------------------------------------------------------------------------------------------
 
 
-def _toolbox(frame: Frame, call: AgentCall, own: Governor, offered: tuple[Tool, ...]) -> Toolbox:
-    key = (call.span.start, own, frame.governors)
-    known = frame.run.governed.get(key)
-    if known is None:
-        governors = (*frame.governors, own)
-        by_wire_name = {
-            f"{tool.name}_{method.name}": Offered(tool, method, f"{tool.name}.{method.name}")
-            for tool in offered
-            for method in tool.methods or ()
-            if rights(frame.run, governors, f"{tool.name}.{method.name}", method.effect).allowed
-        }
-        known = frame.run.governed[key] = Toolbox(
-            governors,
-            tuple(
-                ToolOffer(name, one.target, one.method.about, one.method.offered_schema())
-                for name, one in by_wire_name.items()
-            ),
-            by_wire_name,
-            redaction(tuple(policy for governor in governors for policy in governor.policies)),
-            _limit(governors),
-        )
-    return known
+def _toolbox(frame: Frame, own: Governor, offered: tuple[Tool, ...]) -> Toolbox:
+    """The toolbox of an agent's call under the governors around it; it is the same in every run."""
+    governors = (*frame.governors, own)
+    by_wire_name = {
+        f"{tool.name}_{method.name}": Offered(tool, method, f"{tool.name}.{method.name}")
+        for tool in offered
+        for method in tool.methods or ()
+        if rights(frame.run, governors, f"{tool.name}.{method.name}", method.effect).allowed
+    }
+    return Toolbox(
+        governors,
+        tuple(
+            ToolOffer(name, one.target, one.method.about, one.method.offered_schema())
+            for name, one in by_wire_name.items()
+        ),
+        by_wire_name,
+        redaction(tuple(policy for governor in governors for policy in governor.policies)),
+        _limit(governors),
+    )
 
 
 def _limit(governors: tuple[Governor, ...]) -> Limit | None:
