@@ -135,9 +135,7 @@ def test_an_approval_that_fails_is_the_calls_failure_and_uses_nothing() -> None:
 def test_max_calls_bounds_all_calls_of_the_agent_in_the_run() -> None:
     ended = governed("Two", [uses(read("1")), uses(read("2"), read("3"), write()), "end"])
     assert [args["path"] for _, _, args in tools(ended)] == ["1", "2"]
-    assert [t[:13] for t in told(ended, 2)[1:]] == ["result"[:13], "error DENIED:", "error DENIED:"] or len(
-        told(ended, 2)
-    ) == 4
+    assert ["DENIED" in text for text in told(ended, 2)] == [False, False, True, True]
 
 
 @pytest.mark.parametrize("pick", [first, last])

@@ -6,6 +6,8 @@ the text (RE2), so neither a policy nor a hostile text can stall a run. Pure.
 
 from __future__ import annotations
 
+import re
+
 from ..boundary.call import Answer, Data, Failure, Message, ModelRequest, ToolUse
 from ..language.record import replace
 
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
 
 PATTERNS = {
     "email": r"[A-Za-z0-9._%+'-]+@[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}",
-    "phone": r"(?:\+\d{1,3}[ .-]?)?(?:\(\d{2,5}\)|\d{2,5})(?:[ .-]?\d{2,5}){1,4}",
-    "card": r"\d(?:[ -]?\d){12,18}",
+    "phone": r"(?:\+ ?\(?|\()?\d(?:[ ().-]{0,2}\d)+",
+    "card": r"\d(?:[ -]?\d){12,}",
     "key": (
         r"(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}"
         r"|xox[abeprs]-[A-Za-z0-9-]{10,}|xapp-[A-Za-z0-9-]{10,}|A(?:KIA|SIA)[A-Z0-9]{16}|AIza[A-Za-z0-9_-]{35}"
@@ -30,8 +32,8 @@ PATTERNS = {
         r"|-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)"
     ),
 }
-"""Where two could match the same text the one that stands first in a policy does; a number is a card only if its check
-digit is right, a phone number only if it has 7 to 15 digits."""
+"""Where two could match the same text the one that stands first in a policy does. Phone numbers and cards are looked
+for in runs of digits: what in them is one, `_phones` and `_cards` say."""
 
 
 def redaction(policies: tuple[Policy, ...]) -> Redaction | None:
@@ -50,9 +52,13 @@ def redaction(policies: tuple[Policy, ...]) -> Redaction | None:
 
 
 def redacted_value(value: Value, redact: Redaction) -> Value:
-    """A value with every text in it redacted, the keys of objects too."""
+    """A value with every text in it redacted, the keys of objects too; a number that is matched becomes a text."""
     if isinstance(value, str):
         return redact(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        text = str(value)
+        redacted = redact(text)
+        return value if redacted == text else redacted
     if isinstance(value, list):
         return [redacted_value(item, redact) for item in value]
     if isinstance(value, dict):
@@ -103,23 +109,60 @@ def _replacement(kind: str) -> Redaction:
     pattern = re2.compile(PATTERNS[kind])
     mark = f"[{kind}]"
     if kind == "card":
-        return lambda text: pattern.sub(lambda m: mark if _is_card(m[0]) else m[0], text)
+        return lambda text: pattern.sub(lambda run: _cards(run[0], mark), text)
     if kind == "phone":
-        return lambda text: pattern.sub(lambda m: mark if _is_phone(m) else m[0], text)
+        return lambda text: pattern.sub(lambda run: _phones(run, mark), text)
     return lambda text: pattern.sub(mark, text)
 
 
-def _is_card(text: str) -> bool:
-    """Whether the check digit (ISO/IEC 7812) is right."""
-    digits = [int(c) for c in text if c.isdigit()]
-    doubled = (d * 2 - 9 if d > 4 else d * 2 for d in digits[-2::-2])
-    return (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+def _cards(run: str, mark: str) -> str:
+    """A run of digits with the cards in it replaced: whole groups of it with 13 to 19 digits together, the last of
+    which is the check digit (ISO/IEC 7812)."""
+    groups, separators = re.split("[ -]", run), [*re.findall("[ -]", run), ""]
+    made, at = [], 0
+    while at < len(groups):
+        end = _end_of_card(groups, at)
+        made.append(mark if end else groups[at])
+        at = end or at + 1
+        made.append(separators[at - 1])
+    return "".join(made)
 
 
-def _is_phone(found: Any) -> bool:
-    text: str = found[0]
-    whole: str = found.string
-    if any(0 <= at < len(whole) and whole[at].isalnum() for at in (found.start() - 1, found.end())):
-        return False
-    digits = sum(c.isdigit() for c in text)
-    return 7 <= digits <= 15
+def _end_of_card(groups: list[str], at: int) -> int | None:
+    """Where the longest card that begins with a group ends, or None."""
+    digits, end = "", None
+    for next_at, group in enumerate(groups[at : at + 19], at + 1):
+        digits += group
+        if len(digits) > 19:
+            break
+        if len(digits) >= 13 and _checks(digits):
+            end = next_at
+    return end
+
+
+def _checks(digits: str) -> bool:
+    doubled = (d * 2 - 9 if d > 4 else d * 2 for d in map(int, digits[-2::-2]))
+    return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
+
+
+def _phones(run: Any, mark: str) -> str:
+    """A run of digits, replaced where it is a phone number, or several: it has 7 digits or more, no piece of more than
+    15 without a blank, stands between no letters, and is neither a date nor an address of the internet."""
+    text: str = run[0]
+    whole: str = run.string
+    start, end = run.start(), run.end()
+    touches = (start > 0 and whole[start - 1].isalnum() and not _ends_escape(whole, start)) or (
+        end < len(whole) and whole[end].isalnum()
+    )
+    pieces = [sum(c.isdigit() for c in piece) for piece in text.split(" ")]
+    if touches or sum(pieces) < 7 or max(pieces) > 15 or _NO_PHONE.match(text):
+        return text
+    return mark
+
+
+_NO_PHONE = re.compile(r"(?:(?:19|20)\d\d-[01]\d-[0-3]\d(?: [0-2]\d)?|\d{1,3}(?:\.\d{1,3}){3})\Z")
+
+
+def _ends_escape(text: str, end: int) -> bool:
+    """Whether the letter before `end` belongs to an escape of JSON, such as `\\n`."""
+    return text[end - 2 : end - 1] == "\\"
