@@ -148,13 +148,15 @@ def without_waiting(run: Coroutine[Any, Any, T]) -> T:
 
 async def _next_live(driver: Driver, waiting: deque[Request], live: Live) -> tuple[Request, Answer] | None:
     """Sends what is new and gives the next answer, or None where none can come any more."""
-    for aside in driver.asides:
-        live.send_shadow(aside)
-    driver.asides.clear()
-    new = [waiting.popleft() for _ in range(len(waiting))]
-    if len(new) == 1 and not waiting and live.can_ask(new[0].call):
-        return new[0], await live.ask(new[0])
-    for request in new:
+    if driver.asides:
+        for aside in driver.asides:
+            live.send_shadow(aside)
+        driver.asides.clear()
+    if len(waiting) == 1 and live.can_ask(waiting[0].call):
+        request = waiting.popleft()
+        return request, await live.ask(request)
+    for _ in range(len(waiting)):
+        request = waiting.popleft()
         if live.can_answer(request.call):
             live.send(request)
         else:

@@ -139,4 +139,5 @@ class Live:
             log.exception("%s failed in an unforeseen way", call.target)
             code = "MODEL_ERROR" if call.kind == AGENT else "TOOL_ERROR"
             answer = failed(code, f"`{call.target}` failed in an unforeseen way ({type(fault).__name__})")
-        return replace(answer, ms=round((time.perf_counter() - began) * 1000))
+        ms = round((time.perf_counter() - began) * 1000)
+        return answer if ms == answer.ms else replace(answer, ms=ms)

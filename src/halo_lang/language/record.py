@@ -76,7 +76,11 @@ class Record(metaclass=_RecordType):
 
 def replace(record: R, **changes: Any) -> R:
     """The same record with some fields changed. Raises `TypeError` for a field that it has not."""
-    return record.__class__(**{f: getattr(record, f) for f in type(record)._fields} | changes)
+    own = type(record)._fields
+    for name in changes:
+        if name not in own:
+            raise TypeError(f"{type(record).__name__} has no field {name!r}")
+    return type(record)(*[changes[f] if f in changes else getattr(record, f) for f in own])
 
 
 def fields(record: Record) -> tuple[str, ...]:
