@@ -6,6 +6,7 @@ one, imported only when it is asked for, with `configure(parser)` and `execute(o
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from .failing import CommandError
@@ -25,7 +26,10 @@ COMMANDS = {
 
 def entry() -> None:
     """The console script."""
-    sys.exit(main(sys.argv[1:]))
+    gc.set_threshold(10_000)  # a command keeps nearly all that it makes: looking for cycles so often finds none
+    code = main(sys.argv[1:])
+    gc.freeze()  # nor is there any use in looking at all of it once more, as the interpreter does when it ends
+    sys.exit(code)
 
 
 def main(argv: list[str]) -> int:
@@ -79,12 +83,25 @@ def _command(argv: list[str]) -> int:
 def _parser(name: str) -> ArgumentParser:
     from argparse import ArgumentParser, RawDescriptionHelpFormatter
 
-    parser = ArgumentParser(
-        f"halo {name}", formatter_class=RawDescriptionHelpFormatter, allow_abbrev=False, description=COMMANDS[name]
-    )
+    width = _columns() - 2  # else argparse finds it out itself, for each argument, by a module that is slow to import
+
+    def formatter(prog: str) -> RawDescriptionHelpFormatter:
+        return RawDescriptionHelpFormatter(prog, width=width)
+
+    parser = ArgumentParser(f"halo {name}", formatter_class=formatter, allow_abbrev=False, description=COMMANDS[name])
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
     parser.add_argument("-v", "--verbose", action="store_true", help="say where settings come from, and more")
     return parser
+
+
+def _columns() -> int:
+    """The width of the terminal, where there is one."""
+    import os
+
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(1).columns) or 80
+    except (OSError, ValueError):
+        return 80
 
 
 def _overview() -> str:
