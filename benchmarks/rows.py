@@ -17,12 +17,17 @@ DESK = Path(gettempdir()) / "halo-benchmark-desk.halo"
 
 
 class Case(NamedTuple):
-    """A script with its arguments, and those for `--quick` where they differ, in a peer's environment or Halo's own."""
+    """A script with its arguments, and those for `--quick` where they differ, in a peer's environment or Halo's own.
+
+    A script that is `whole` measures the peer too, in an environment that it `needs`, and repeats by itself.
+    """
 
     script: str
     arguments: tuple[object, ...] = ()
     quick: tuple[object, ...] | None = None
     environment: str = "halo"
+    whole: bool = False
+    needs: str = "halo"
 
 
 class Line(NamedTuple):
@@ -135,6 +140,23 @@ def _tool_steps(figures: Figures) -> Iterator[Line]:
     yield Line("a tool step of an agent", f"{us:.1f} us", "<= 30 us", us <= 30, _beside(figures, " us", peers))
 
 
+# 8: model calls --------------------------------------------------------------------------------------------------
+
+
+def _model_calls(figures: Figures) -> Iterator[Line]:
+    for in_flight, goal in (1, 7), (64, 8):
+        ratio, ours, theirs = (
+            figures("both", f"in_flight.{in_flight}.{name}") for name in ("ratio", "halo_per_s", "openai_per_s")
+        )
+        yield Line(
+            f"model calls over loopback HTTP, {in_flight} in flight",
+            f"{ratio:.1f}x ({ours:,.0f} a second)",
+            f">= {goal}x openai's",
+            ratio >= goal,
+            f"openai {theirs:,.0f} a second",
+        )
+
+
 # 12: memory ------------------------------------------------------------------------------------------------------
 
 
@@ -217,6 +239,20 @@ ROWS = (
             "OpenAI Agents": Case("tool_steps_openai_agents.py", (20,), (1,), "openai"),
         },
         _tool_steps,
+    ),
+    Row(
+        "8",
+        "model calls",
+        {
+            "both": Case(
+                "model_calls.py",
+                ("--rounds", 7),
+                ("--rounds", 1, "--requests", 64),
+                whole=True,
+                needs="openai",
+            )
+        },
+        _model_calls,
     ),
     Row(
         "12",
