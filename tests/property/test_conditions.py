@@ -60,9 +60,9 @@ def holds(tree: Any, values: dict[str, Any]) -> Any:
         case ("!", inner):
             return not truth(holds(inner, values))
         case ("&&", *items):
-            return all([truth(holds(item, values)) for item in items])
+            return all(truth(holds(item, values)) for item in items)
         case ("||", *items):
-            return any([truth(holds(item, values)) for item in items])
+            return any(truth(holds(item, values)) for item in items)
         case (operator, left, right):
             return compare(operator, holds(left, values), holds(right, values))
 
@@ -155,4 +155,4 @@ def test_not_binds_before_comparison_before_and_before_or(parts: list[str], data
             groups.append([part])
         else:
             groups[-1].append(part)
-    assert evaluated(source, values) is any([all([evaluated(p, values) for p in group]) for group in groups])
+    assert evaluated(source, values) is any(all(evaluated(p, values) for p in group) for group in groups)
