@@ -13,7 +13,7 @@ from ..language.record import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ..language.values import Value
 
@@ -29,8 +29,7 @@ class Mask:
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._names: dict[str, str] = {}
         for name, value in secrets.items():
-            # As it stands, without blanks around it, and as JSON writes it inside a string.
-            for spelling in (value, value.strip(), _in_json(value)):
+            for spelling in _spellings(value):
                 if len(spelling) >= SHORTEST:
                     self._names.setdefault(spelling, name)
         # The longest first, so that a secret that holds another is replaced as a whole.
@@ -67,18 +66,25 @@ class Mask:
         )
 
     def watching(self, watch: Callable[[str], None]) -> Callable[[str], None]:
-        """A watcher of tokens that passes them on masked, holding back what may be the beginning of a secret."""
-        if self._pattern is None:
+        """A watcher of tokens that passes them on masked, holding back what may be the beginning of a secret: so the
+        end of an answer is never shown by it."""
+        pattern = self._pattern
+        if pattern is None:
             return watch
         kept = ""
 
         def masked(text: str) -> None:
             nonlocal kept
-            kept = self.text(kept + text)
-            ready = len(kept) - self._longest + 1
-            if ready > 0:
-                watch(kept[:ready])
-                kept = kept[ready:]
+            kept += text
+            # Before this place it is sure where secrets begin, whatever comes.
+            sure = len(kept) - self._longest + 1
+            for found in pattern.finditer(kept):
+                if found.start() >= sure:
+                    break
+                sure = max(sure, found.end())
+            if sure > 0:
+                ready, kept = kept[:sure], kept[sure:]
+                watch(self.text(ready))
 
         return masked
 
@@ -91,7 +97,11 @@ def _replaced(error: Failure, message: str) -> Failure:
     return replace(error, message=message)
 
 
-def _in_json(value: str) -> str:
+def _spellings(value: str) -> Iterator[str]:
+    """The secret as it stands, without blanks around it, and both as JSON may write them inside a string."""
     from json import dumps
 
-    return dumps(value)[1:-1]
+    for text in (value, value.strip()):
+        yield text
+        yield dumps(text)[1:-1]
+        yield dumps(text, ensure_ascii=False)[1:-1]
