@@ -295,6 +295,7 @@ class _Reader(WordReader):
         """`[[ … ]]`, from behind the opening."""
         words: list[Word] = []
         while True:
+            self.spend()
             self.newlines()
             two = self.ahead(2)
             regex = bool(words) and bare_text(words[-1]) == "=~"

@@ -27,6 +27,7 @@ MAX_WORDS = 60_000
 _BLANKS = re.compile(r"(?:[ \t]|\\\n)+")
 _COMMENT = re.compile(r"#[^\n]*")
 _PLAIN = re.compile(r"[^ \t\n\\'\"`$<>|&;()\0]+")
+_ESCAPED = re.compile(r"(?:\\[^\n\0])+")
 _PLAIN_REGEX = re.compile(r"[^ \t\n\\'\"`$<>&;\0]+")
 _IN_DOUBLE = re.compile(r"[^\\\"`$\0]+")
 _IN_BODY = re.compile(r"[^\\`$\0]+")
@@ -139,6 +140,10 @@ class WordReader:
             found = self.take(_PLAIN_REGEX if regex else _PLAIN)
             if found is not None:
                 _add(parts, found[0], False)
+            escaped = self.take(_ESCAPED)
+            if escaped is not None:
+                _add(parts, escaped[0][1::2], True)
+                continue
             c = self.ahead()
             if c == "\\":
                 self.backslash(parts, BARE)

@@ -159,6 +159,7 @@ class _Places:
         functions = frozenset(f for s in scripts for f in s.functions)
         self.functions = functions
         self.evaluating = any(_evaluates(s) for s in scripts)
+        self.piped = any(s.pipes or s.groups or any(_keeps_redirects(c) for c in s.commands) for s in scripts)
         for script in scripts:
             for command in script.commands:
                 self.simple(command)
@@ -246,6 +247,7 @@ class _Places:
         if self.has_slot(words[0]) or command_name(words[0]) is None:
             self.refuse("name", words[0])
             self.refuse("computed", *words)
+            self.reads(redirects, "stdin")
             return
         name = command_name(words[0]) or ""
         if full in self.functions:
@@ -254,11 +256,13 @@ class _Places:
         reading = read_command(words)
         if reading.opaque:
             self.refuse("opaque", *words)
+            self.reads(redirects, "stdin")
         if name == "alias":
             self.refuse_all("opaque")
         if reading.reads_stdin or _reads_program(name, words):
             self.reads(redirects, "stdin" if reading.reads_stdin else "program")
-        if fed and (reading.open if not into else reading != NOTHING and any(into in plain(w) for w in words)):
+        unknown = reading.open if not into else reading != NOTHING and any(into in plain(w) for w in words)
+        if fed and unknown:
             self.reads(redirects, "stdin")
         if name in _READ_VARIABLES and self.evaluating:
             self.reads(redirects, "binding")
@@ -279,9 +283,9 @@ class _Places:
             self.builtin(name, words)
 
     def reads(self, redirects: list[Redirect], reason: str) -> None:
-        """A command runs what it reads: what it is given here, or whatever reaches it."""
+        """A command runs, or may run, what it reads: what it is given here, or whatever reaches it."""
         own = [r for r in redirects if r.operator[0] == "<" and r.descriptor in ("", "0")]
-        if not own or own[-1].operator in ("<&", "<>"):
+        if self.piped and (not own or own[-1].operator in ("<&", "<>")):
             self.refuse_all(reason)
         for redirect in own:
             self.refuse(reason, redirect.target)
@@ -348,6 +352,11 @@ def _scripts(script: Script) -> Iterator[Script]:
                 parts += part.inner
                 if part.script is not None:
                     yield from _scripts(part.script)
+
+
+def _keeps_redirects(command: Simple) -> bool:
+    """Whether a command changes what those after it read: `exec < FILE`."""
+    return bool(command.redirects) and any(literal(w) in ("exec", "command", "builtin") for w in command.words)
 
 
 def _evaluates(script: Script, depth: int = 0) -> bool:

@@ -142,7 +142,6 @@ _WRAPPERS: dict[str, _Wrapper] = {
     ),
     "ssh": _Wrapper("1246AaCfGgKkMNnqsTtVvXxYy", "BbcDEeFIiJLlmOopQRSWw", operands=1, alone=_READS, whole=True),
 }
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 
 def _wrapped(words: tuple[Word, ...], wrapper: _Wrapper) -> Reading:
@@ -153,7 +152,7 @@ def _wrapped(words: tuple[Word, ...], wrapper: _Wrapper) -> Reading:
         if not _one_text(word) or (wrapper.operands and prefix(word).startswith("-")):
             return OPAQUE
     at += wrapper.operands
-    while wrapper.assigns and at < len(words) and _VARIABLE.match(prefix(words[at])):
+    while wrapper.assigns and at < len(words) and "=" in prefix(words[at]):
         if prefix(words[at]).startswith(("BASH_FUNC_", "BASH_ENV=", "ENV=")):
             return OPAQUE
         at += 1
