@@ -31,7 +31,8 @@ class People:
         self._handlers = handlers
         self._preview = preview
         self._turn = asyncio.Lock()
-        self._for_all: set[str] = set()
+        self._asked = 0
+        self._for_all: dict[str, int] = {}
 
     async def answer_yield(self, call: Call) -> Answer:
         assert self._handlers.on_yield is not None
@@ -58,8 +59,11 @@ class People:
     async def answer_approval(self, call: Call) -> Answer:
         """One approval; where a person has said yes to all calls of the method, those that waited are approved too."""
         assert self._handlers.on_approval is not None
+        self._asked += 1
+        number = self._asked
         async with self._turn:
-            if call.target in self._for_all:
+            # Only what waited when it was said: what is asked later, the run has a reason to ask.
+            if number <= self._for_all.get(call.target, 0):
                 return Answer({"approved": True, "all": True})
             try:
                 preview = await self._preview(call)
@@ -72,5 +76,5 @@ class People:
                 return Answer({"approved": False})
             answer: dict[str, Value] = said if isinstance(said, dict) else {"approved": said is True}
             if answer.get("approved") is True and answer.get("all"):
-                self._for_all.add(call.target)
+                self._for_all[call.target] = self._asked
             return Answer(answer, digest=None if preview is None else preview.digest)
