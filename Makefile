@@ -9,6 +9,7 @@ SHELL := /bin/bash
 UV := $(shell command -v uv 2>/dev/null || echo .venv-tools/bin/uv)
 RUN := $(UV) run --no-sync
 QUICKSTART := examples/quickstart/quickstart.halo
+NOTES := examples/quickstart/notes
 
 help:  ## shows this
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST)
@@ -19,9 +20,12 @@ setup: | $(UV)  ## makes .venv with all that demo and test need
 .venv-tools/bin/uv:
 	@python3 -m pip install --quiet --disable-pip-version-check --no-user --target .venv-tools 'uv>=0.13,<1'
 
-demo: setup  ## checks the quickstart, then runs it with the model inside the process
+demo: setup  ## checks, plans and runs the quickstart, with a model inside the process
+	cat $(NOTES)/garage.txt
 	$(RUN) halo check $(QUICKSTART)
-	$(RUN) halo run $(QUICKSTART)
+	$(RUN) halo plan $(QUICKSTART)
+	$(RUN) halo run $(QUICKSTART) --yes-to Notes.write </dev/null
+	cat $(NOTES)/tidy/garage.txt
 
 test: setup  ## all checks; the last line is the tests'
 	$(RUN) ruff format --check
