@@ -36,11 +36,12 @@ def cost_check(most: str) -> Check:
             return [f"{plan.pipeline}: the cost has no bound, for {summary.unbounded[0]}"]
         if summary.cost is None or summary.cost <= limit:
             return []
-        dearest = max((s for s in plan.stages if s.cost is not None), key=lambda s: s.cost or 0)
-        return [
-            f"{plan.pipeline}: could cost {dollars(summary.cost)}, more than ${most}; "
-            f"the dearest is stage {dearest.number}, {dearest.target}, with {dollars(dearest.cost or 0)}"
-        ]
+        problem = f"{plan.pipeline}: could cost {dollars(summary.cost)}, more than ${most.strip().removeprefix('$')}"
+        dearest = max((s for s in plan.stages if s.cost), key=lambda s: s.cost or 0, default=None)
+        if dearest is not None:
+            told = dollars(dearest.cost or 0)
+            problem += f"; the dearest is stage {dearest.number}, {dearest.target}, with {told}"
+        return [problem]
 
     return check
 
@@ -60,18 +61,15 @@ def effects_check(denied: str) -> Check:
         return not call.approval and (call.effect or EXTERNAL) in effects
 
     def check(plan: Plan) -> list[str]:
-        listed = [(stage, call) for stage in plan.stages for call in stage.calls if breaks(call)]
-        problems = {
-            call.target: f"{plan.pipeline}: stage {stage.number} may run {call.target} "
-            f"({call.effect or 'effect not described'}) without approval"
-            for stage, call in reversed(listed)
-        }
-        summary = plan.summary
-        for effect, targets in ((EXTERNAL, (*summary.external, *summary.not_described)), (WRITE, summary.writes)):
-            for target in targets if effect in effects else ():
-                if target not in problems and target not in summary.approvals:
-                    problems[target] = f"{plan.pipeline}: {target} may run without approval"
-        return [problems[target] for target in reversed(problems)]
+        problems: dict[str, str] = {}
+        for stage in plan.stages:
+            for call in stage.calls:
+                if breaks(call) and call.target not in problems:
+                    what = call.effect or "effect not described"
+                    problems[call.target] = (
+                        f"{plan.pipeline}: stage {stage.number} may run {call.target} ({what}) without approval"
+                    )
+        return list(problems.values())
 
     return check
 

@@ -1,8 +1,8 @@
 """What changed between two plans, for a review (plan.md).
 
-Owns what counts as a change, and as widening: a new call, one with a graver effect, more often, or no longer with
-approval; a higher or no bound on the cost; a limit raised or gone. Works on the documents of `document.py`, so that a
-kept plan can be compared.
+Owns what counts as a change, and as widening: a new call, one with a graver effect, more often, with a longer reply, or
+no longer with approval; a gate or a question to a person taken away; a higher or no bound on the cost; a limit raised
+or gone. Works on the documents of `document.py`, so that a kept plan can be compared.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _RANK = {"read": 0, "write": 1, "external": 2, None: 3}
+"""How grave an effect is; one that is not described may be any."""
+
 _ENDLESS = float("inf")
 
 
@@ -44,11 +46,14 @@ def difference(before: dict[str, Any], after: dict[str, Any]) -> list[Change]:
 
 
 class _Call(Record):
-    """All that one plan says of one method, called by the pipeline or by agents."""
+    """All that one plan says of one thing that is called, in all the stages that call it. `times` counts what is
+    bounded, `items` what is done for each item of lists; `tokens` is the longest reply."""
 
     effect: str | None
     approved: bool
-    times: float
+    times: int
+    items: int
+    tokens: int
 
 
 def _changed(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
@@ -73,18 +78,21 @@ def _changed_call(name: str, key: tuple[str, str], old: _Call, new: _Call) -> It
         yield Change(name, "~", text, wider)
     if old.approved != new.approved:
         yield Change(name, "~", f"{words}: {'needs' if new.approved else 'no longer needs'} approval", old.approved)
-    if old.times != new.times:
-        text = f"{words}: {_often(old.times)} → {_often(new.times)}"
-        yield Change(name, "~", text, new.times > old.times)
+    if (old.items, old.times) != (new.items, new.times):
+        text = f"{words}: {_often(old)} → {_often(new)}"
+        yield Change(name, "~", text, (new.items, new.times) > (old.items, old.times))
+    if old.tokens != new.tokens:
+        text = f"{words}: replies of up to {old.tokens} → {new.tokens} tokens"
+        yield Change(name, "~", text, new.tokens > old.tokens)
 
 
 def _changed_asks(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
     before, after = _asks(old), _asks(new)
     for text in after:
-        if text not in before:
+        if after[text] > before.get(text, 0):
             yield Change(name, "+", text, False)
     for text in before:
-        if text not in after:
+        if before[text] > after.get(text, 0):
             yield Change(name, "-", text, True)
 
 
@@ -105,28 +113,42 @@ def _changed_cost(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterat
         if limits.get(agent) != now.get(agent):
             text = f"spend limit of {agent}: {_limit(limits.get(agent))} → {_limit(now.get(agent))}"
             yield Change(name, "~", text, agent in limits and (agent not in now or now[agent] > limits[agent]))
+    if old["stopsAt"] != new["stopsAt"]:
+        text = f"where spend limits stop the run: {_limit(old['stopsAt'])} → {_limit(new['stopsAt'])}"
+        wider = old["stopsAt"] is not None and (new["stopsAt"] is None or new["stopsAt"] > old["stopsAt"])
+        yield Change(name, "~", text, wider)
 
 
 def _calls(plan: dict[str, Any]) -> dict[tuple[str, str], _Call]:
     found: dict[tuple[str, str], _Call] = {}
+
+    def add(key: tuple[str, str], effect: str | None, stage: dict[str, Any], approved: bool, requests: int = 1) -> None:
+        times, items = (0, stage["loops"] * requests) if stage["times"] is None else (stage["times"] * requests, 0)
+        tokens = stage["maxTokens"] or 0
+        known = found.get(key)
+        if known is not None:
+            approved, tokens = approved and known.approved, max(tokens, known.tokens)
+            times, items = times + known.times, items + known.items
+            effect = max(effect, known.effect, key=lambda one: _RANK[one])
+        found[key] = _Call(effect, approved, times, items, tokens)
+
     for stage in plan["stages"]:
-        times = _ENDLESS if stage["times"] is None else stage["times"]
         for call in stage["calls"]:
-            key = (call["by"], call["target"])
-            known = found.get(key)
-            approved, so_far = bool(call["approval"]), times
-            if known is not None:
-                approved, so_far = approved and known.approved, known.times + times
-            found[key] = _Call(call["effect"], approved, so_far)
+            add((call["by"], call["target"]), call["effect"], {**stage, "maxTokens": None}, bool(call["approval"]))
         if stage["kind"] == "agent":
-            key = ("model", f"{stage['target']} [{stage['model']}]")
-            requests = times * stage["requests"]
-            found[key] = _Call("read", False, requests + (found[key].times if key in found else 0))
+            add(("model", f"{stage['target']} [{stage['model']}]"), "read", stage, False, stage["requests"] or 0)
+        elif stage["kind"] == "pipeline":
+            note = f" ({stage['note']})" if stage["note"] else ""
+            add(("enters", f"{stage['target']}{note}"), "read", stage, False)
     return found
 
 
-def _asks(plan: dict[str, Any]) -> dict[str, None]:
-    return {stage["text"]: None for stage in plan["stages"] if stage["kind"] in ("yield", "gate")}
+def _asks(plan: dict[str, Any]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for stage in plan["stages"]:
+        if stage["kind"] in ("yield", "gate"):
+            found[stage["text"]] = found.get(stage["text"], 0) + 1
+    return found
 
 
 def _all_of(plan: dict[str, Any]) -> list[str]:
@@ -136,19 +158,25 @@ def _all_of(plan: dict[str, Any]) -> list[str]:
 
 
 def _line(key: tuple[str, str], call: _Call) -> str:
-    if key[0] == "model":
-        return f"{_words(key)}: {_often(call.times)}"
+    if key[0] in ("model", "enters"):
+        return f"{_words(key)}: {_often(call)}"
     approval = " · needs approval" if call.approved else ""
     return f"{_words(key)}: {call.effect or 'not described'}{approval}"
 
 
 def _words(key: tuple[str, str]) -> str:
     by, target = key
-    return f"{ {'pipeline': 'calls', 'agent': 'may call', 'model': 'asks'}[by] } {target}"
+    return f"{_VERBS[by]} {target}"
 
 
-def _often(times: float) -> str:
-    return "without bound" if times == _ENDLESS else f"×{times:g}"
+_VERBS = {"pipeline": "calls", "agent": "may call", "model": "asks", "enters": "goes into"}
+
+
+def _often(call: _Call) -> str:
+    rows = [f"×{call.times}"] if call.times or not call.items else []
+    if call.items:
+        rows.append(f"×{call.items} × each item" if call.items > 1 else "× each item")
+    return " and ".join(rows)
 
 
 def _bound(summary: dict[str, Any]) -> float:
@@ -162,4 +190,7 @@ def _shown(bound: float) -> str:
 
 
 def _limit(limit: float | None) -> str:
-    return "none" if limit is None else f"${limit:.2f}"
+    if limit is None:
+        return "none"
+    whole, _, decimals = f"{limit:.9f}".rstrip("0").partition(".")
+    return f"${whole}.{decimals:0<2}"

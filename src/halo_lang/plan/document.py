@@ -6,6 +6,7 @@ of them a float gives back the exact nano-dollars.
 
 from __future__ import annotations
 
+from ..check.identity import source_key
 from ..language.diagnostics import as_json
 
 TYPE_CHECKING = False
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..check.program import CheckedProgram
-    from ..language.source import Source
     from .plan import Plan, PlannedStage, Summary
 
 VERSION = 1
+
+MAX_BYTES = 256 << 20
+"""The largest document that is kept, or read."""
 
 
 def document(
@@ -35,42 +38,73 @@ def document(
     }
 
 
-def source_key(source: Source) -> str:
-    """The SHA-256 of a source's text, by which a kept plan knows its program again."""
-    from hashlib import sha256
-
-    return sha256(source.text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def read_document(data: bytes) -> dict[str, Any]:
     """A kept plan. Raises `ValueError` for what is none, or is of another version of Halo."""
     from json import loads
 
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"this is no plan that Halo kept: it has more than {MAX_BYTES >> 20} MiB")
     try:
         found = loads(data)
     except (ValueError, RecursionError):
         raise ValueError("this is no plan: it is no JSON") from None
     if not isinstance(found, dict) or "pipelines" not in found or "version" not in found:
         raise ValueError("this is no plan; `halo plan FILE --out PLAN.json` keeps one")
-    if found["version"] != VERSION:
-        raise ValueError(f"this plan has version {found['version']}; this Halo reads version {VERSION}: make it anew")
-    try:
-        _touch_all(found)
-    except (KeyError, TypeError, AttributeError):
-        raise ValueError("this is no plan: it is damaged; `halo plan FILE --out PLAN.json` makes it anew") from None
+    version = found["version"]
+    if type(version) is not int or version != VERSION:
+        shown = version if type(version) is int else "none that is known"
+        raise ValueError(f"this plan has version {str(shown)[:20]}; this Halo reads version {VERSION}: make it anew")
+    if not _fits(_DOCUMENT, found):
+        raise ValueError("this is no plan: it is damaged; `halo plan FILE --out PLAN.json` makes it anew")
     return found
 
 
-def _touch_all(found: dict[str, Any]) -> None:
-    """Looks at all that a reader of a plan relies on."""
-    _ = found["sha256"], found["assumes"]["pricesKey"]
-    for plan in found["pipelines"]:
-        summary = plan["summary"]
-        _ = plan["name"], summary["unbounded"], summary["maxCost"], *summary["unpriced"]
-        _ = [(limit["agent"], limit["limit"] + 0) for limit in summary["spendLimits"]]
-        for stage in plan["stages"]:
-            _ = stage["kind"], stage["times"], stage["text"], stage["target"], stage["model"], stage["requests"]
-            _ = [(c["by"] + c["target"], c["effect"], list(c["approval"])) for c in stage["calls"]]
+_TEXTS = [str]
+_CALL = {"target": str, "effect": ("read", "write", "external", None), "by": ("pipeline", "agent"), "approval": _TEXTS}
+_STAGE = {
+    "number": str,
+    "kind": str,
+    "target": (str, None),
+    "text": (str, None),
+    "model": (str, None),
+    "maxCost": (float, None),
+    "times": (int, None),
+    "loops": int,
+    "requests": (int, None),
+    "maxTokens": (int, None),
+    "calls": [_CALL],
+    "note": (str, None),
+}
+_SUMMARY = {
+    "maxCost": (float, None),
+    "unbounded": bool,
+    "unpriced": _TEXTS,
+    "spendLimits": [{"agent": str, "limit": float, "policy": str}],
+    "stopsAt": (float, None),
+}
+_DOCUMENT = {
+    "sha256": str,
+    "pipelines": [{"name": str, "stages": [_STAGE], "summary": _SUMMARY}],
+    "assumes": {"inputTokens": int, "prices": str, "pricesKey": str},
+}
+"""All that a reader of a kept plan relies on: an object's keys, a list's items, what one may be, a type or a value."""
+
+
+def _fits(shape: Any, value: Any) -> bool:
+    if isinstance(shape, dict):
+        return isinstance(value, dict) and all(name in value and _fits(s, value[name]) for name, s in shape.items())
+    if isinstance(shape, list):
+        return isinstance(value, list) and all(_fits(shape[0], item) for item in value)
+    if isinstance(shape, tuple):
+        return any(_fits(one, value) for one in shape)
+    if shape is float:
+        return type(value) in (int, float) and 0 <= value < _ENDLESS
+    if shape is int:
+        return type(value) is int and value >= 0
+    return type(value) is shape if isinstance(shape, type) else value == shape
+
+
+_ENDLESS = float("inf")
 
 
 def _plan(plan: Plan, program: CheckedProgram) -> dict[str, Any]:
@@ -91,6 +125,7 @@ def _stage(stage: PlannedStage, program: CheckedProgram) -> dict[str, Any]:
         "model": stage.model,
         "maxCost": _dollars(stage.cost),
         "times": stage.times,
+        "loops": stage.loops,
         "condition": " && ".join(stage.conditions) or None,
         "shadow": stage.shadow,
         "requests": stage.requests,

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from ..check.program import AgentCall, CheckedCall, CheckedProgram, CheckedStage, Policy, SystemCall, ToolCall
 
 
+MAX_TEXT = 1_000
+"""Characters of a condition or message that a plan shows."""
+
+
 def planned_calls(stage: CheckedStage) -> Iterator[tuple[CheckedCall, str | None, bool]]:
     """The calls of a stage, each with its arm's mark (`if kind == "bug"`, `else`) and whether it is a shadow."""
     match stage:
@@ -60,7 +64,10 @@ def offered_calls(program: CheckedProgram, call: AgentCall, policies: tuple[Poli
 
 def with_policies(around: tuple[Policy, ...], own: tuple[Policy, ...]) -> tuple[Policy, ...]:
     """Policies that hold together: those around first, each once."""
-    return (*around, *(policy for policy in own if policy not in around)) if own else around
+    if not own or not around:
+        return own or around
+    known = {policy.name for policy in around}
+    return (*around, *(policy for policy in own if policy.name not in known))
 
 
 def system_call(call: SystemCall) -> tuple[PlannedCall, ...]:
@@ -69,5 +76,9 @@ def system_call(call: SystemCall) -> tuple[PlannedCall, ...]:
 
 
 def one_line(text: str) -> str:
-    """Text with every run of blanks as one space."""
-    return " ".join(text.split())
+    """Text as one line of a plan: every run of blanks as one space, what a terminal would obey as the escape that the
+    language writes it with, and what is long cut. So nothing that stands in a file can hide a line of its plan."""
+    line = " ".join(text[: 4 * MAX_TEXT].split())
+    if len(line) > MAX_TEXT or len(text) > 4 * MAX_TEXT:
+        line = f"{line[:MAX_TEXT]}…"
+    return line if line.isprintable() else "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in line)

@@ -20,16 +20,19 @@ from ..check.program import (
 )
 from ..language.ast import Path, Text
 from ..language.record import Record, replace
-from .bounds import INPUT_TOKENS, call_cost, each_limit, loops_around, model_name, requests
+from .bounds import INPUT_TOKENS, MAX_COST, MAX_TIMES, call_cost, each_limit, loops_around, model_name, requests
 from .effects import made_call, offered_calls, one_line, planned_calls, system_call, with_policies
 from .plan import Plan, PlannedStage
 from .totals import summed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..check.program import CheckedCall, CheckedPipeline, CheckedProgram, CheckedStage, Policy
-    from ..language.source import Source
+    from ..language.source import Source, Span
     from .bounds import Prices
+    from .plan import PlannedCall
 
 MAX_LINES = 10_000
 """Blocks after which a pipeline that was listed before is referred to, not listed again."""
@@ -42,8 +45,7 @@ def make_plan(program: CheckedProgram, pipeline: str, prices: Prices, input_toke
     """The plan of a pipeline. `prices` gives the price that bounds a model, or None; `input_tokens` is the allowance
     for inputs that cannot be known. What has an error is left out. Raises `KeyError` for a name that is none."""
     listing = _Listing(program, prices, input_tokens)
-    checked = program.pipelines[pipeline]
-    listing.add_pipeline(checked, _Around("", 1, False, (), checked.policies, (pipeline,)))
+    listing.add_root(program.pipelines[pipeline])
     return Plan(pipeline, tuple(listing.stages), summed(program, pipeline, prices, input_tokens))
 
 
@@ -61,100 +63,134 @@ class _Around(Record):
 
 
 class _Listing:
+    """The blocks of one plan.
+
+    `_listed` says where a pipeline is listed under some policies, and how deep that is. A listing covers every call of
+    the pipeline under these or more policies that stands as deep or deeper: what it leaves out for calling itself
+    stands in a listing around it, under no more policies. So only such a call is ever referred to it.
+    """
+
     def __init__(self, program: CheckedProgram, prices: Prices, input_tokens: int) -> None:
         self._program = program
         self._prices = prices
         self._input_tokens = input_tokens
-        self._listed: dict[tuple[str, tuple[Policy, ...]], str] = {}
+        self._listed: dict[tuple[str, frozenset[str]], tuple[int, str]] = {}
+        self._loops: dict[str, tuple[int, ...]] = {}
+        self._costs: dict[tuple[Span, bool], int | None] = {}
+        self._offered: dict[tuple[Span, tuple[str, ...]], tuple[PlannedCall, ...]] = {}
         self.stages: list[PlannedStage] = []
 
-    def add_pipeline(self, pipeline: CheckedPipeline, around: _Around) -> None:
-        for stage, loops in zip(pipeline.stages, loops_around(pipeline), strict=True):
-            self._add_stage(stage, replace(around, times=around.times * loops))
+    def add_root(self, pipeline: CheckedPipeline) -> None:
+        self._listed[(pipeline.name, _names(pipeline.policies))] = (0, "")
+        self._add_pipeline(pipeline, _Around("", 1, False, (), pipeline.policies, (pipeline.name,)))
+
+    def _add_pipeline(self, pipeline: CheckedPipeline, around: _Around) -> None:
+        loops = self._loops.get(pipeline.name)
+        if loops is None:
+            loops = self._loops[pipeline.name] = loops_around(pipeline)
+        for stage, own in zip(pipeline.stages, loops, strict=True):
+            self._add_stage(stage, around if own == 1 else replace(around, times=_product(around.times, own)))
 
     def _add_stage(self, stage: CheckedStage, around: _Around) -> None:
         number = f"{around.prefix}{stage.number}"
         words = _words(stage, self._program.source)
         if words is not None:
             kind, target = words
-            self.stages.append(_marked(PlannedStage(number, kind, target, stage.span), around))
+            self._add(number, kind, target, stage.span, around)
             return
+        limit = each_limit(stage)
+        if limit != 1:
+            times, each_item = _product(around.times, limit or 1), around.each_item or limit is None
+            around = replace(around, times=times, each_item=each_item)
         for call, condition, shadow in planned_calls(stage):
-            limit = each_limit(stage)
-            inside = replace(
-                around,
-                times=around.times * (limit or 1),
-                each_item=around.each_item or limit is None,
-                conditions=around.conditions if condition is None else (*around.conditions, condition),
-            )
+            inside = around
+            if condition is not None:
+                inside = replace(around, conditions=(*around.conditions, condition))
             self._add_call(number, call, inside, shadow=shadow)
 
     def _add_call(self, number: str, call: CheckedCall, around: _Around, *, shadow: bool) -> None:
         match call:
             case AgentCall():
-                once = call_cost(call, self._prices, self._input_tokens, shadow=shadow)
+                once = self._cost(call, shadow=shadow)
                 tools = call.tools and not shadow
-                block = PlannedStage(
+                self._add(
                     number,
                     "agent",
                     call.target,
                     call.span,
-                    model_name(call),
-                    None if once is None else once * around.times,
+                    around,
+                    model=model_name(call),
+                    cost=None if once is None else min(once * around.times, MAX_COST),
                     shadow=shadow,
-                    calls=tuple(offered_calls(self._program, call, around.policies)) if tools else (),
+                    calls=self._offers(call, around.policies) if tools else (),
                     requests=requests(call, shadow=shadow),
                     max_tokens=call.options.max_tokens,
                     steps=call.options.max_steps if tools else None,
                 )
-                self.stages.append(_marked(block, around))
             case ToolCall():
                 made = made_call(call, around.policies)
                 if made is not None:
-                    block = PlannedStage(
-                        number, "tool", call.target, call.span, calls=(made,), provider=call.tool.provider
-                    )
-                    self.stages.append(_marked(block, around))
+                    provider = call.tool.provider
+                    self._add(number, "tool", call.target, call.span, around, calls=(made,), provider=provider)
             case SystemCall():
-                block = PlannedStage(number, "system", call.target, call.span, calls=system_call(call))
-                self.stages.append(_marked(block, around))
+                self._add(number, "system", call.target, call.span, around, calls=system_call(call))
             case PipelineCall():
                 self._add_pipeline_call(number, call, around)
             case BrokenCall():
                 return
 
     def _add_pipeline_call(self, number: str, call: PipelineCall, around: _Around) -> None:
-        called = self._program.pipelines[call.target]
+        called, depth = self._program.pipelines[call.target], len(around.callers)
         policies = with_policies(around.policies, called.policies)
+        known = self._listed.get((call.target, _names(policies)))
+        is_crowded = len(self.stages) > MAX_LINES
+        if is_crowded and (known is None or known[0] > depth):
+            # Not once more for every combination of policies around it: as if none were, which hides no call and
+            # promises no approval.
+            policies = called.policies
+            known = self._listed.get((call.target, _names(policies)))
+        is_covered = known is not None and known[0] <= depth
         again = None
-        if call.target in around.callers:
+        if call.target in around.callers and (is_covered or not is_crowded):
             again = f"calls itself, up to {MAX_DEPTH} deep"
-        elif len(around.callers) > MAX_DEPTH:
+        elif depth > MAX_DEPTH:
             again = f"would be more than {MAX_DEPTH} deep, and fails"
-        elif len(self.stages) > MAX_LINES and (call.target, policies) in self._listed:
-            again = f"as listed at {self._listed[(call.target, policies)]}"
-        block = PlannedStage(number, "pipeline", call.target, call.span, again=again)
-        self.stages.append(_marked(block, around))
+        elif is_crowded and is_covered and known is not None:
+            again = f"as listed at {known[1]}"
+        self._add(number, "pipeline", call.target, call.span, around, again=again)
         if again is None:
-            self._listed.setdefault((call.target, policies), number)
-            inside = _Around(
-                f"{number}.",
-                around.times,
-                around.each_item,
-                around.conditions,
-                policies,
-                (*around.callers, call.target),
+            if not is_covered:
+                self._listed[(call.target, _names(policies))] = (depth, number)
+            inside = replace(around, prefix=f"{number}.", policies=policies, callers=(*around.callers, call.target))
+            self._add_pipeline(called, inside)
+
+    def _add(self, number: str, kind: str, target: str, span: Span, around: _Around, **more: Any) -> None:
+        times = None if around.each_item else around.times
+        self.stages.append(
+            PlannedStage(
+                number, kind, target, span, times=times, loops=around.times, conditions=around.conditions, **more
             )
-            self.add_pipeline(called, inside)
+        )
+
+    def _cost(self, call: AgentCall, *, shadow: bool) -> int | None:
+        key = (call.span, shadow)
+        if key not in self._costs:
+            self._costs[key] = call_cost(call, self._prices, self._input_tokens, shadow=shadow)
+        return self._costs[key]
+
+    def _offers(self, call: AgentCall, policies: tuple[Policy, ...]) -> tuple[PlannedCall, ...]:
+        key = (call.span, tuple(policy.name for policy in policies))
+        if key not in self._offered:
+            self._offered[key] = tuple(offered_calls(self._program, call, policies))
+        return self._offered[key]
 
 
-def _marked(block: PlannedStage, around: _Around) -> PlannedStage:
-    return replace(
-        block,
-        times=None if around.each_item else around.times,
-        loops=around.times,
-        conditions=around.conditions,
-    )
+def _product(times: int, more: int) -> int:
+    return min(times * more, MAX_TIMES)
+
+
+def _names(policies: tuple[Policy, ...]) -> frozenset[str]:
+    return frozenset(policy.name for policy in policies)
 
 
 def _words(stage: CheckedStage, source: Source) -> tuple[str, str] | None:
@@ -174,7 +210,7 @@ def _words(stage: CheckedStage, source: Source) -> tuple[str, str] | None:
             return "yield", f"asks a person: {one_line(source.text[message.start : message.end])}"
         case ListenStage():
             event = stage.event if isinstance(stage.event, str) else source.text[stage.event.start : stage.event.end]
-            return "listen", f"waits for {event}"
+            return "listen", f"waits for {one_line(event)}"
     return None
 
 

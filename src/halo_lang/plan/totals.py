@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..catalog.describe import EXTERNAL, WRITE
 from ..check.program import AgentCall, PipelineCall, SystemCall, ToolCall
 from ..language.record import Record
-from .bounds import call_cost, each_limit, loops_around, model_name
+from .bounds import MAX_COST, call_cost, each_limit, loops_around, model_name
 from .effects import made_call, offered_calls, planned_calls, system_call, with_policies
 from .plan import SpendLimit, Summary
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from .bounds import Prices
     from .plan import PlannedCall
 
-MAX_GOVERNED = 10_000
-"""Pipelines told apart by the policies around them. Past that one is taken as if none were around it, which hides no
-call and promises no approval."""
+MAX_GOVERNED = 20_000
+"""Calls looked at for each set of policies around them. Past that a pipeline is taken as if none were around it, which
+hides no call and promises no approval."""
 
 MAX_REASONS = 3
 """Reasons for an unbounded cost that are named."""
@@ -71,6 +71,7 @@ def _governed_calls(program: CheckedProgram, pipeline: str) -> Iterator[tuple[tu
     root = program.pipelines[pipeline]
     known = {(pipeline, frozenset(p.name for p in root.policies))}
     under_way = [(root.policies, _calls(root))]
+    looked_at = 0
     while under_way:
         policies, calls = under_way[-1]
         found = next(calls, None)
@@ -78,10 +79,11 @@ def _governed_calls(program: CheckedProgram, pipeline: str) -> Iterator[tuple[tu
             under_way.pop()
             continue
         yield policies, *found
+        looked_at += 1
         call = found[0]
         if isinstance(call, PipelineCall):
             called = program.pipelines[call.target]
-            around = with_policies(policies if len(known) < MAX_GOVERNED else (), called.policies)
+            around = with_policies(policies if looked_at < MAX_GOVERNED else (), called.policies)
             key = (call.target, frozenset(p.name for p in around))
             if key not in known:
                 known.add(key)
@@ -189,7 +191,8 @@ class _Costs:
 
     def _sum(self, pipeline: CheckedPipeline, circle: frozenset[str]) -> _Cost:
         """One pass through a pipeline's stages; calls back into the circle of pipelines that it is in are left out."""
-        amount, reasons = 0, []
+        amount = 0
+        reasons: list[str] = []
         priced: dict[str, None] = {}
         unpriced: dict[str, None] = {}
         for stage, loops in zip(pipeline.stages, loops_around(pipeline), strict=True):
@@ -199,12 +202,13 @@ class _Costs:
                     continue
                 priced.update(cost.priced)
                 unpriced.update(cost.unpriced)
-                reasons += [reason.replace("stage ", f"stage {stage.number}.", 1) for reason in cost.unbounded]
+                if len(reasons) < MAX_REASONS:
+                    reasons += [reason.replace("stage ", f"stage {stage.number}.", 1) for reason in cost.unbounded]
                 limit = each_limit(stage)
                 if limit is None and not cost.is_free:
                     reasons.append(f"stage {stage.number} runs for each item of a list")
                 amount += cost.amount * loops * (limit or 1)
-        return _Cost(amount, tuple(reasons[:MAX_REASONS]), priced, unpriced)
+        return _Cost(min(amount, MAX_COST), tuple(reasons[:MAX_REASONS]), priced, unpriced)
 
     def _call(self, call: CheckedCall, circle: frozenset[str], *, is_shadow: bool) -> _Cost | None:
         if isinstance(call, AgentCall):
