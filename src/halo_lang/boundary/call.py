@@ -94,10 +94,11 @@ class Call(Record):
     `kind` is `agent`, `tool`, `approval`, `yield` or `listen`; `target` is `Clerk.work`, `Files.read`, for an
     approval the method to approve, `yield`, or the event. `args` are a tool's arguments, those to approve, or a
     yield's `message`, `channel`, `attachments` and `timeout` (seconds or null). `request` is an agent's. `by` is the
-    agent that chose a tool call and `id` its name for it. `effect` and `policies` (their names) are for an approval's
-    prompt; `digest` binds an approved call to a file's content, and `denied_paths` are the patterns of DenyArgs to try
-    on the path that a tool really opens (tools.md §3). `limit` is the spend limit of an agent's request, the lowest of
-    all that hold (runs.md §6); a `shadow` answers nobody, and is skipped where it does not fit. `stage` is the number
+    agent that chose a tool call and `id` its name for it. `effect` and `policies` (the names of those that want a
+    person) are for an approval's prompt, and for a kept plan; `digest` binds an approved call to a file's content, and
+    `denied_paths` are the patterns of DenyArgs to try on the path that a tool really opens (tools.md §3). `limit` is
+    the spend limit of an agent's request, the lowest of all that hold (runs.md §6); a `shadow` answers nobody, and is
+    skipped where it does not fit. `stage` is the number
     in a plan, `span` the place in the file.
     """
 

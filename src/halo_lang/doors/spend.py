@@ -47,15 +47,20 @@ class Refused(Exception):
 
 
 class Grant:
-    """A request that was let through with `max_tokens`. Exactly one of `settle`, `give_back` and `keep` is called when
-    its attempt has ended."""
+    """A request that was let through with `max_tokens`, which the limit `lowered_by` has lowered where that is not
+    None; `amount` is reserved for it. Exactly one of `settle`, `give_back` and `keep` is called when its attempt has
+    ended."""
 
-    __slots__ = ("_amount", "_ledger", "max_tokens")
+    __slots__ = ("_is_beside", "_ledger", "amount", "lowered_by", "max_tokens")
 
-    def __init__(self, ledger: Ledger, max_tokens: int, amount: int) -> None:
+    def __init__(
+        self, ledger: Ledger, max_tokens: int, amount: int, lowered_by: Limit | None = None, *, is_beside: bool = False
+    ) -> None:
         self._ledger = ledger
-        self._amount = amount
+        self._is_beside = is_beside
+        self.amount = amount
         self.max_tokens = max_tokens
+        self.lowered_by = lowered_by
 
     def settle(self, cost: int) -> None:
         """The request was answered, and cost so much."""
@@ -67,23 +72,24 @@ class Grant:
 
     def keep(self) -> int:
         """Nobody can know whether the request was billed: it counts in full. Gives the amount."""
-        amount = self._amount
+        amount = self.amount
         self._end(unsettled=amount)
         return amount
 
     def _end(self, spent: int = 0, unsettled: int = 0) -> None:
-        self._ledger._release(self._amount, spent, unsettled)
-        self._amount = 0
+        amount, self.amount = self.amount, 0
+        self._ledger._release(amount, spent, unsettled, is_beside=self._is_beside)
 
 
 class Ledger:
     """What one run has spent, and what requests under way have reserved.
 
     `spent` is what answered requests cost, `unsettled` what requests without an answer may have cost, `reserved` the
-    worst case of those under way. The three together never pass the limit of a request that was let through.
+    worst case of those under way. The three together never pass the limit of a request that is let through. Toward the
+    limit that a kept plan sets only requests under it count: what the plan could not price it does not bound.
     """
 
-    __slots__ = ("_waiting", "kept_limit", "most", "reserved", "spent", "unsettled")
+    __slots__ = ("_beside", "_waiting", "kept_limit", "most", "reserved", "spent", "unsettled")
 
     def __init__(self, kept_limit: Limit | None = None) -> None:
         self.kept_limit = kept_limit
@@ -91,6 +97,7 @@ class Ledger:
         self.unsettled = 0
         self.reserved = 0
         self.most = 0
+        self._beside = 0
         self._waiting: deque[tuple[Need, asyncio.Future[Grant]]] = deque()
 
     async def admit(self, need: Need) -> Grant:
@@ -130,22 +137,32 @@ class Ledger:
         lowered = _most_tokens(need, room)
         if lowered < LEAST_TOKENS:
             raise Refused(limit, self._refusal(need, limit))
-        return self._grant(need, lowered)
+        return self._grant(need, lowered, limit)
 
     def _lowest_room(self, need: Need) -> tuple[int, Limit]:
-        limit = min(need.limits, key=lambda one: one.amount)
-        return limit.amount - self.spent - self.unsettled - self.reserved, limit
+        """What the limits of a request leave, and the one that leaves least."""
+        limit = min(need.limits, key=self._room)
+        return self._room(limit), limit
 
-    def _grant(self, need: Need, max_tokens: int) -> Grant:
+    def _room(self, limit: Limit) -> int:
+        counted = self.spent + self.unsettled + self.reserved
+        return limit.amount - (counted - self._beside if limit is self.kept_limit else counted)
+
+    def _grant(self, need: Need, max_tokens: int, lowered_by: Limit | None = None) -> Grant:
         amount = need.cost(max_tokens)
+        is_beside = self.kept_limit is not None and self.kept_limit not in need.limits
         self.reserved += amount
+        if is_beside:
+            self._beside += amount
         self.most = max(self.most, self.spent + self.unsettled + self.reserved)
-        return Grant(self, max_tokens, amount)
+        return Grant(self, max_tokens, amount, lowered_by, is_beside=is_beside)
 
-    def _release(self, amount: int, spent: int, unsettled: int) -> None:
+    def _release(self, amount: int, spent: int, unsettled: int, *, is_beside: bool) -> None:
         self.reserved -= amount
         self.spent += spent
         self.unsettled += unsettled
+        if is_beside:
+            self._beside += spent + unsettled - amount
         self._serve()
 
     def _serve(self) -> None:

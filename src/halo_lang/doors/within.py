@@ -1,12 +1,15 @@
 """Within: holds a run to a kept plan (plan.md `--within`).
 
-Owns what a kept plan allows: which calls, by whom, and how many model requests. A call beyond it is answered with
-`BEYOND_PLAN` and never made. The cost is held by the spend limit's ledger, with the plan's total as a limit for all.
+Owns what a kept plan allows: which calls, by whom, with which effects, with or without approval, and how many model
+requests. A call beyond it is answered with `BEYOND_PLAN` and never made. The cost is held by the spend limit's ledger,
+with the plan's total as a limit for all that the plan has priced.
 """
 
 from __future__ import annotations
 
 from ..boundary.call import AGENT, TOOL, Limit, failed
+from ..plan.document import nano
+from .account import NANO
 from .spend import BEYOND_PLAN
 
 TYPE_CHECKING = False
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 UNTOUCHING = ("System.Now", "System.Wait")
 """Calls that touch nothing outside, which a plan does not list."""
 
+_RANK = {"read": 0, "write": 1, "external": 2, None: 3}
+"""How grave an effect is; one that is not described may be any."""
+
 
 class Within:
     """What the plan of one pipeline in a kept document allows. Raises `KeyError` where the pipeline is not in it."""
@@ -27,19 +33,24 @@ class Within:
         if plan is None:
             raise KeyError(pipeline)
         summary = plan["summary"]
-        self._calls: set[tuple[str, str]] = set()
+        # By method and who calls it: the rank of its effect, and whether every such call wants a person.
+        self._calls: dict[tuple[str, str], tuple[int, bool]] = {}
         self._requests: dict[tuple[str, str], float] = {}
         # A plan that lists a pipeline's stages once for all the times it is called does not count its requests.
         self._counts = all(stage["note"] is None for stage in plan["stages"])
         for stage in plan["stages"]:
-            self._calls.update((call["target"], call["by"]) for call in stage["calls"])
-            if stage["kind"] == "agent":
+            for call in stage["calls"]:
+                rank, asks = self._calls.get((call["target"], call["by"]), (0, True))
+                rank = max(rank, _RANK[call["effect"]])
+                self._calls[(call["target"], call["by"])] = rank, asks and bool(call["approval"])
+            if stage["kind"] == "agent" and stage["requests"] is not None:
                 key = (stage["target"], stage["model"])
                 times = float("inf") if stage["times"] is None else stage["times"]
                 self._requests[key] = self._requests.get(key, 0) + times * stage["requests"]
-        bounded = summary["maxCost"] is not None and not summary["unpriced"]
-        amount = round(summary["maxCost"] * 1_000_000_000) if bounded else 0
-        self.limit = Limit(amount, f"{amount / 1_000_000_000:.4f}", BEYOND_PLAN) if bounded else None
+        self.limit: Limit | None = None
+        if summary["maxCost"] is not None:
+            amount = nano(summary["maxCost"])
+            self.limit = Limit(amount, f"{amount / NANO:.4f}", BEYOND_PLAN)
 
     def refusal(self, call: Call) -> Answer | None:
         """The refusal of a call that the plan has not, or None; a request that is let through is counted."""
@@ -58,6 +69,15 @@ class Within:
     def _refused_tool(self, call: Call) -> Answer | None:
         by = "pipeline" if call.by is None else "agent"
         tool = call.target.partition(".")[0]
-        if (call.target, by) in self._calls or (f"{tool}.*", by) in self._calls:
+        allowed = self._calls.get((call.target, by)) or self._calls.get((f"{tool}.*", by))
+        if allowed is None:
+            return failed("BEYOND_PLAN", f"the call of {call.target} is beyond the kept plan")
+        if tool == "System":
             return None
-        return failed("BEYOND_PLAN", f"the call of {call.target} is beyond the kept plan")
+        rank, asks = allowed
+        if _RANK[call.effect] > rank:
+            what = call.effect or "not described"
+            return failed("BEYOND_PLAN", f"the effect of {call.target}, {what}, is beyond what the kept plan says")
+        if asks and not call.policies:
+            return failed("BEYOND_PLAN", f"the call of {call.target} without approval is beyond the kept plan")
+        return None

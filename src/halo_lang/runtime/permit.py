@@ -193,6 +193,7 @@ def _tool_call(wanted: Wanted, args: dict[str, Value], digest: str | None, grant
         wanted.by,
         wanted.id,
         effect=wanted.effect,
+        policies=granted.approval,
         digest=digest,
         denied_paths=paths_to_deny(granted.deny_args, args) if granted.deny_args else (),
     )
