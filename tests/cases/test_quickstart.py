@@ -12,7 +12,6 @@ import pytest
 from case_format import Step
 from case_runner import run_step
 
-
 ROOT = Path(__file__).parents[2]
 QUICKSTART = ROOT / "examples" / "quickstart"
 
