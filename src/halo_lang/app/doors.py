@@ -9,17 +9,19 @@ from __future__ import annotations
 import asyncio
 
 from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer, Call, failed
-from ..boundary.host import Given, Preview, ToolError
+from ..boundary.host import Given, ToolError
+from ..catalog.describe import READ
 from ..providers.people import People
 from ..providers.results import bounded
 from .clock import now
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from ..boundary.host import Handlers, ProviderInstance
+    from ..boundary.host import Handlers, Preview, ProviderInstance
     from ..check.program import Tool
+    from ..doors.keeping import Keeper
     from ..doors.live import Door
     from ..doors.mask import Mask
     from ..language.values import Value
@@ -29,25 +31,23 @@ def live_doors(
     models: Door,
     tools: Mapping[str, tuple[Tool, ProviderInstance]],
     handlers: Handlers,
+    preview: Callable[[Call], Awaitable[Preview | None]],
     *,
     mask: Mask,
     publish: Callable[[Value], None],
     refusal: Callable[[Call], Answer | None] | None = None,
+    keeper: Keeper | None = None,
 ) -> dict[str, Door]:
     """A door for each kind of call that can be answered, by kind; every answer is masked.
 
-    `models` answers agents' requests (`model_door.py`). `refusal` answers calls that are not to be made at all.
+    `models` answers agents' requests (`model_door.py`); `preview` shows what a call to approve would change (see
+    `previews`). `refusal` answers calls that are not to be made at all. `keeper` notes that a call with an effect
+    begins, where the run can be resumed.
     """
-
-    async def preview(call: Call) -> Preview | None:
-        _, instance = tools[call.target.partition(".")[0]]
-        shown = getattr(instance, "preview", None)
-        return None if shown is None else await shown(call.target.partition(".")[2], call.args)
-
     people = People(handlers, preview)
     doors: dict[str, Door] = {
         AGENT: models,
-        TOOL: _tools(tools, publish),
+        TOOL: _tools(tools, publish, keeper),
     }
     if handlers.on_yield is not None:
         doors[YIELD] = people.answer_yield
@@ -58,6 +58,19 @@ def live_doors(
     return {kind: _masked(door, mask, refusal) for kind, door in doors.items()}
 
 
+def previews(
+    tools: Mapping[str, tuple[Tool, ProviderInstance]],
+) -> Callable[[Call], Awaitable[Preview | None]]:
+    """The function that shows what a call to approve would change, for tools that can tell. It raises `ToolError`."""
+
+    async def preview(call: Call) -> Preview | None:
+        name, _, method = call.target.partition(".")
+        shown = getattr(tools[name][1], "preview", None) if name in tools else None
+        return None if shown is None else await shown(method, call.args)
+
+    return preview
+
+
 def _masked(door: Door, mask: Mask, refusal: Callable[[Call], Answer | None] | None) -> Door:
     async def masked(call: Call) -> Answer:
         refused = None if refusal is None else refusal(call)
@@ -66,8 +79,13 @@ def _masked(door: Door, mask: Mask, refusal: Callable[[Call], Answer | None] | N
     return masked
 
 
-def _tools(tools: Mapping[str, tuple[Tool, ProviderInstance]], publish: Callable[[Value], None]) -> Door:
+def _tools(
+    tools: Mapping[str, tuple[Tool, ProviderInstance]], publish: Callable[[Value], None], keeper: Keeper | None
+) -> Door:
     async def use(call: Call) -> Answer:
+        if keeper is not None and keeper.journal is not None and has_effect(call):
+            keeper.note({"type": "begun", "target": call.target, "scope": call.scope, "args": call.args})
+            await keeper.sync()
         name, _, method = call.target.partition(".")
         if name == "System":
             return await _system(method, call.args, publish)
@@ -84,6 +102,11 @@ def _tools(tools: Mapping[str, tuple[Tool, ProviderInstance]], publish: Callable
             return failed("TOOL_TIMEOUT", f"`{call.target}` took longer than {limit_s:g} s")
 
     return use
+
+
+def has_effect(call: Call) -> bool:
+    """Whether a tool call may change anything: all but those that only read, and the system's that touch nothing."""
+    return call.effect != READ and call.target not in ("System.Now", "System.Wait")
 
 
 async def _system(method: str, args: Mapping[str, Value], publish: Callable[[Value], None]) -> Answer:

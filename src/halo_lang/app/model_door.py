@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 from ..boundary.attempt import AttemptFailed, Cut
 from ..boundary.call import Answer, Failure, failed
+from ..boundary.host import ConfigError
 from ..catalog.prices import bound, cost, lookup, price_of_answer
 from ..doors.retry import with_retries
 from ..doors.spend import BEYOND_PLAN, FRAMING_TOKENS, Need, Refused
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from ..boundary.call import Call, Limit, ModelRequest
     from ..catalog.prices import Price
+    from ..doors.keeping import Keeper
     from ..doors.mask import Mask
     from ..doors.spend import Grant, Ledger
     from ..models.client import ModelClient
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 class ModelDoor:
     """Answers agents' requests. `models` are `provider/model` by the name in a request (a variable's may differ);
-    `tokens` is given an agent's text as it comes."""
+    `tokens` is given an agent's text as it comes; `keeper` notes what is reserved, where the run can be resumed."""
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class ModelDoor:
         ledger: Ledger,
         mask: Mask,
         tokens: Callable[[Call, str], None],
+        keeper: Keeper | None = None,
     ) -> None:
         self._client = client
         self._models = models
@@ -46,12 +49,16 @@ class ModelDoor:
         self._ledger = ledger
         self._mask = mask
         self._tokens = tokens
+        self._keeper = keeper
 
     async def answer(self, call: Call) -> Answer:
         """The answer to one request, with its cost and what attempts without an answer may have cost."""
         assert call.request is not None
         request = replace(call.request, model=self._models[call.request.model])
-        attempts = _Attempts(self, call, request)
+        try:
+            attempts = _Attempts(self, call, request)
+        except Refused as refusal:
+            return failed("SPEND_LIMIT", refusal.message)
         try:
             answer = await with_retries(attempts.make, request.retries, request.timeout_s, place=attempts.place)
         except Refused as refusal:
@@ -65,6 +72,7 @@ class _Attempts:
 
     def __init__(self, door: ModelDoor, call: Call, request: ModelRequest) -> None:
         self._door = door
+        self._call = call
         self._request = request
         self._is_shadow = call.shadow
         self._need = _need(door, call, request)
@@ -84,6 +92,7 @@ class _Attempts:
             else:
                 self._grant = await door._ledger.admit(self._need)
             try:
+                await self._note_reserved()
                 yield
             finally:
                 if self._grant is not None:  # the attempt ended without saying how: nobody can know
@@ -98,8 +107,12 @@ class _Attempts:
             answer = await self._door._client.attempt(sent, self._watch)
         except AttemptFailed as failure:
             if failure.billed is False:
-                grant.give_back()
                 self._grant = None
+                grant.give_back()
+            raise
+        except ConfigError:  # found before anything was sent
+            self._grant = None
+            grant.give_back()
             raise
         return self._settled(grant, answer)
 
@@ -113,10 +126,18 @@ class _Attempts:
         grant.settle(amount)
         if price is not None:
             answer = replace(answer, cost=amount)
-        if isinstance(answer.error, Cut) and grant.max_tokens < request.max_tokens:
-            limit = min(self._need.limits, key=lambda one: one.amount)
-            answer = replace(answer, error=_cut_by(limit, grant.max_tokens))
+        if isinstance(answer.error, Cut) and grant.lowered_by is not None:
+            answer = replace(answer, error=_cut_by(grant.lowered_by, grant.max_tokens))
         return answer
+
+    async def _note_reserved(self) -> None:
+        """Writes down what is reserved for this request, and what its attempts before may have cost, so that a resume
+        after a crash counts it; where the run cannot be resumed nobody needs to know."""
+        keeper, grant, call = self._door._keeper, self._grant, self._call
+        if keeper is not None and keeper.journal is not None and grant is not None:
+            amount = self.unsettled + grant.amount
+            keeper.note({"type": "reserved", "target": call.target, "scope": call.scope, "amount": amount})
+            await keeper.sync()
 
     def _keep(self, grant: Grant) -> None:
         self._grant = None
@@ -124,11 +145,17 @@ class _Attempts:
 
 
 def _need(door: ModelDoor, call: Call, request: ModelRequest) -> Need:
-    kept = door._ledger.kept_limit
-    limits = tuple(limit for limit in (call.limit, kept) if limit is not None)
+    """What a request could cost, and the limits for it. Raises `Refused` for one under a limit that has no price."""
     price = lookup(request.model, today(), door._prices)
     if price is None:
+        if call.limit is not None:
+            limit = f"the limit of ${call.limit.text} (policy {call.limit.policy})"
+            raise Refused(call.limit, f"the model {request.model} has no price, so {limit} cannot be kept")
         return Need((), request.max_tokens, lambda tokens: 0)
+    limits = () if call.limit is None else (call.limit,)
+    # A plan cannot price a model that a variable names.
+    if door._ledger.kept_limit is not None and call.request is not None and call.request.model == request.model:
+        limits = (*limits, door._ledger.kept_limit)
     tokens_sent = door._client.wire_bytes(request) + FRAMING_TOKENS
     priced = price
     return Need(limits, request.max_tokens, lambda tokens: bound(priced, tokens_sent, tokens))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 
+from ..boundary.call import AGENT, TOOL
 from ..boundary.host import ConfigError, ProviderHost
 from ..catalog.describe import EnvRef
 from ..check.reach import reach
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ..boundary.host import Environment, ProviderInstance
     from ..check.program import Agent, CheckedProgram, Tool
     from ..models.client import ModelClient
+    from .underway import What
 
 CLASSES = {
     "Workspace": ("workspace", "Workspace"),
@@ -44,34 +46,39 @@ class Outside(Record):
 
 
 def outside(
-    program: CheckedProgram,
-    pipeline: str,
+    what: What,
     environment: Environment,
     client: ModelClient,
     priced: Callable[[str], bool],
+    *,
+    kinds: frozenset[str],
 ) -> Outside:
-    """Resolves what the pipeline can reach. Raises `ConfigError` naming every variable that is missing.
+    """Resolves what the pipeline can reach, as far as calls of `kinds` are made for real. Raises `ConfigError` naming
+    every variable that is missing.
 
     A model without a price under a spend limit is refused here too: the checker cannot know what a variable holds.
     """
-    reached = reach(program, pipeline)
+    program = what.program
+    reached = reach(program, what.pipeline)
     missing: list[str] = []
     secrets: dict[str, str] = {}
     resolved: dict[str, dict[str, Any]] = {}
-    for name in reached.tools:
+    for name in reached.tools if TOOL in kinds else ():
         resolved[name] = _resolved(program.tools[name], environment, secrets, missing)
     models: dict[str, str] = {}
-    limits = limited_agents(program, pipeline)
-    for name in reached.agents:
+    limits = limited_agents(program, what.pipeline)
+    for name in reached.agents if AGENT in kinds else ():
         asked, model = _model(program.agents[name], environment, missing)
-        if model is None or asked in models:
+        if model is None:
             continue
-        models[asked] = model
         if name in limits and not priced(model):
             missing.append(
                 f"the model `{model}` of agent {name} has no price, so the limit of the policy {limits[name].policy} "
                 "cannot be kept; give it one under [prices] in halo.toml"
             )
+        if asked in models:
+            continue
+        models[asked] = model
         try:
             endpoint = client.prepare(model)
         except ConfigError as trouble:

@@ -26,11 +26,12 @@ SECTIONS = ("models", "prices", "recordings")
 
 class Project(Record):
     """`file` is the path of `halo.toml`, None where there is none. `models` are its `[models.NAME]`, `prices` its
-    `[prices]`."""
+    `[prices]`, `keep` the number of recordings to keep (`recordings.keep`)."""
 
     file: str | None
     models: Mapping[str, Mapping[str, str]]
     prices: Mapping[str, Price]
+    keep: int = 50
 
     def price(self, model: str, on: str) -> Price | None:
         """The price that bounds requests to `provider/model` from the day `on`, or None."""
@@ -56,7 +57,16 @@ def read_project(program: str) -> Project:
     models = sections.get("models", {})
     if not isinstance(models, dict) or not all(isinstance(table, dict) for table in models.values()):
         raise ConfigError(f'{file}: [models.NAME] must be tables, such as [models.mine] with url = "http://…/v1"')
-    return Project(file, models, prices)
+    return Project(file, models, prices, _keep(file, sections.get("recordings", {})))
+
+
+def _keep(file: str, section: object) -> int:
+    if not isinstance(section, dict) or not section.keys() <= {"keep"}:
+        raise ConfigError(f"{file}: [recordings] takes `keep`, the number of recordings to keep, and nothing else")
+    keep = section.get("keep", 50)
+    if not isinstance(keep, int) or isinstance(keep, bool) or keep < 0:
+        raise ConfigError(f"{file}: recordings.keep must be a whole number of at least 0")
+    return keep
 
 
 def _find(folder: str) -> str | None:

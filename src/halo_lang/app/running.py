@@ -1,231 +1,165 @@
-"""A run, from a checked program to its result (runs.md §2).
+"""Runs: on mocks, from a recording, and for real (runs.md §2, §4).
 
-Owns the wiring: the compiled program, the driver, the doors that answer, what is shown, and the result. Everything
-that a run could lack is found before it begins. Read `preparing.py` and `doors.py` for the parts.
+Owns the wiring of a run to whoever answers it. Everything that a run could lack is found before it begins. Read
+`underway.py` for the run itself, `preparing.py` and `doors.py` for the live parts, `kept.py` for what is written down.
 """
 
 from __future__ import annotations
 
-import time
-
-from ..doors.account import Account, dollars
-from ..doors.answering import Ending, Stop, answered, without_waiting
+from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer
+from ..doors.answering import answered, without_waiting
+from ..doors.folder import KeepingError
 from ..doors.mock import Mock
-from ..language.record import Record
-from ..runtime.arguments import with_defaults
-from ..runtime.driver import Driver
-from ..runtime.stages import compiled_program
-from ..runtime.state import Frame, Run
-from .clock import new_run_id, now, today
+from ..language.record import Record, replace
+from .clock import now, today
+from .result import RunError, Shadow
+from .underway import UnderWay
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
-    from typing import Protocol
 
-    from ..boundary.call import Answer, Call, Scope
+    from ..boundary.call import Call
     from ..boundary.host import Handlers
-    from ..check.program import CheckedProgram
-    from ..doors.spend import Ledger
+    from ..doors.answering import Feed, Stop, Stuck
     from ..doors.within import Within
     from ..language.values import Value
+    from .feeds import Journaled, ReplayFeed
+    from .kept import Kept
+    from .result import RunResult
     from .settings import Settings
+    from .underway import Watcher, What
 
-    class Watcher(Protocol):
-        """Who is shown a run while it goes. `watches` asks for tokens and stages."""
-
-        watches: bool
-
-        def printed(self, value: Value) -> None: ...
-
-        def logged(self, value: Value) -> None: ...
-
-        def published(self, value: Value) -> None: ...
-
-        def stage_began(self, number: str, target: str, scope: Scope) -> None: ...
-
-        def stage_ended(self, number: str, target: str, scope: Scope) -> None: ...
-
-        def tokens(self, call: Call, text: str) -> None: ...
-
-        def answered(self, call: Call, answer: Answer, cost: int) -> None: ...
-
-        def spends(self, ledger: Ledger) -> None: ...
+EVERYTHING = frozenset((AGENT, TOOL, APPROVAL, YIELD, LISTEN))
 
 
-class RunError(Record):
-    """Why a run failed. `stage` is the number in a plan, `at` the place as `FILE:LINE:COLUMN`."""
+class Host(Record):
+    """What a live run is given: the program's file, settings, who is shown the run and who is asked, and the kept plan
+    that it is held to, if any."""
 
-    code: str
-    message: str
-    stage: str | None
-    at: str | None
-
-
-class Shadow(Record):
-    """What became of a `@shadow` call: its answer or error, cost in nano-dollars and duration."""
-
-    target: str
-    stage: str
-    value: Value
-    error: str | None
-    cost: int
-    ms: int
+    file: Path
+    settings: Settings
+    watcher: Watcher
+    handlers: Handlers
+    within: Within | None = None
 
 
-class RunResult(Record):
-    """How a run ended, and what it did. Amounts in nano-dollars."""
+class Recorded(Record):
+    """Answers that a live run takes before it asks the world, and the kinds of calls for which it may ask it at all.
 
-    run_id: str
-    status: str
-    output: Value
-    context: dict[str, Value]
-    error: RunError | None
-    calls: dict[str, int]
-    account: Account
-    shadows: tuple[Shadow, ...]
-    unanswered: tuple[Call, ...]
-    ms: int
+    `stuck` decides where neither can answer; `journaled` is what a resumed run's journal says besides.
+    """
+
+    feed: Feed
+    live: frozenset[str]
+    stuck: Stuck | None = None
+    journaled: Journaled | None = None
 
 
-def run_mocked(
-    program: CheckedProgram,
-    pipeline: str,
-    args: Mapping[str, Value],
-    answers: Mapping[str, Value],
-    watcher: Watcher,
-    within: Within | None = None,
-) -> RunResult:
+def run_mocked(what: What, answers: Mapping[str, Value], watcher: Watcher, within: Within | None = None) -> RunResult:
     """Runs a pipeline on mock answers alone: needs no key and no event loop, and touches nothing (cli.md `--mock`)."""
-    run = _Run(program, pipeline, args, watcher)
+    run = UnderWay(what, watcher)
     mock = Mock(answers, now=now, publish=watcher.published, refusal=None if within is None else within.refusal)
-    return run.result(without_waiting(answered(run.driver, run.account, mock=mock, answering=run.answering)), ())
+    return run.result(without_waiting(answered(run.driver, run.account, mock=mock, answering=run.answering)))
+
+
+def run_replayed(what: What, feed: ReplayFeed, watcher: Watcher) -> RunResult:
+    """Runs a pipeline on a recording alone: nothing is contacted, nothing needs an event loop (runs.md §4)."""
+    run = UnderWay(what, watcher)
+    ending = without_waiting(answered(run.driver, run.account, feed=feed, stuck=feed.stuck, answering=run.answering))
+    return run.result(feed.ended_as(ending), (), tuple(feed.recorded_waits()) if ending.status == "paused" else ())
 
 
 async def run_live(
-    program: CheckedProgram,
-    file: Path,
-    pipeline: str,
-    args: Mapping[str, Value],
-    settings: Settings,
-    watcher: Watcher,
-    handlers: Handlers,
+    what: What,
+    host: Host,
+    *,
+    keep: Callable[[], Kept] | None = None,
+    recorded: Recorded | None = None,
     stop: Stop | None = None,
-    within: Within | None = None,
 ) -> RunResult:
-    """Runs a pipeline for real. Raises `ConfigError` before anything runs where something is missing."""
+    """Runs a pipeline for real. Raises `ConfigError` before anything runs where something is missing.
+
+    `keep` is called when nothing is missing, and gives what writes the run down. With `recorded` the run first takes
+    the answers that it had before.
+    """
     from ..doors.live import Live
     from ..doors.mask import Mask
     from ..doors.spend import Ledger
     from ..models.client import ModelClient
-    from .doors import live_doors
+    from .doors import live_doors, previews
     from .model_door import ModelDoor
     from .preparing import outside, start_tools
 
-    client = ModelClient(settings.environment, settings.project.models, file.resolve().parent)
-    project, day = settings.project, today()
-    found = outside(program, pipeline, settings.environment, client, lambda m: project.price(m, day) is not None)
-    tools = start_tools(program, file, found.settings, settings.environment)
+    kinds = EVERYTHING if recorded is None else recorded.live
+    watcher, within, settings = host.watcher, host.within, host.settings
+    client = ModelClient(settings.environment, settings.project.models, host.file.resolve().parent)
+    day = today()
+    found = outside(
+        what, settings.environment, client, lambda m: settings.project.price(m, day) is not None, kinds=kinds
+    )
+    tools = start_tools(what.program, host.file, found.settings, settings.environment)
+    kept: Kept | None = None
     try:
         mask, ledger = Mask(found.secrets), Ledger(None if within is None else within.limit)
+        if recorded is not None and recorded.journaled is not None:
+            ledger.spent, ledger.unsettled = recorded.journaled.spent, recorded.journaled.unsettled
         watcher.spends(ledger)
-        models = ModelDoor(client, found.models, project.prices, ledger, mask, watcher.tokens)
+        kept = None if keep is None else keep()
+        keeper = None if kept is None else kept.keeper
+        instances = {name: (what.program.tools[name], instance) for name, instance in tools.items()}
+        preview = previews(instances)
         doors = live_doors(
-            models.answer,
-            {name: (program.tools[name], instance) for name, instance in tools.items()},
-            handlers,
+            ModelDoor(client, found.models, settings.project.prices, ledger, mask, watcher.tokens, keeper).answer,
+            instances,
+            host.handlers,
+            preview,
             mask=mask,
             publish=watcher.published,
             refusal=None if within is None else within.refusal,
+            keeper=keeper,
         )
-        live = Live(doors, handlers.can_answer)
-        run = _Run(program, pipeline, args, watcher)
-        ending = await answered(run.driver, run.account, live=live, stop=stop, answering=run.answering)
+        live = Live(
+            {kind: door for kind, door in doors.items() if kind in kinds},
+            lambda call: host.handlers.can_answer(call) and not (kept is not None and kept.is_uncertain(call)),
+        )
+        run = UnderWay(what, watcher)
+        ending = await answered(
+            run.driver,
+            run.account,
+            feed=None if recorded is None else recorded.feed,
+            live=live,
+            keeper=keeper,
+            stuck=None if recorded is None else recorded.stuck,
+            stop=stop,
+            answering=run.answering,
+        )
         run.account.unsettled = ledger.unsettled
-        return run.result(ending, tuple(_shadow(call, answer) for call, answer in live.shadowed))
+        shadows = tuple(_shadow(call, answer) for call, answer in live.shadowed)
+        waits = () if kept is None else await kept.waits(ending.waits, preview)
+        result = run.result(ending, shadows, waits)
+        if kept is not None:
+            result, kept = _finished(kept, result), None
+        return result
     finally:
+        if kept is not None:
+            kept.abandon()
         await client.close()
         for tool in tools.values():
             await tool.close()
 
 
-class _Run:
-    """One run under way: its parts, and how its result is made."""
-
-    def __init__(self, program: CheckedProgram, pipeline: str, args: Mapping[str, Value], watcher: Watcher) -> None:
-        self._program = program
-        self._watcher = watcher
-        self._began = time.perf_counter()
-        self.run_id = new_run_id()
-        compiled = compiled_program(program)[pipeline]
-        self._run = Run(self.run_id, watcher, watched=watcher.watches)
-        params = with_defaults(program.pipelines[pipeline].params, args)
-        self._frame = Frame(self._run, pipeline, params, (), "", compiled.governed_by(()), 0)
-        self.account = Account()
-        self.driver = Driver(compiled.run(self._frame))
-
-    def answering(self, call: Call, answer: Answer) -> None:
-        self._watcher.answered(call, answer, self.account.cost)
-
-    def result(self, ending: Ending, shadows: tuple[Shadow, ...]) -> RunResult:
-        frame = self._frame
-        if ending.status == "halted":
-            frame.halted = {"stage": ending.stage, "condition": ending.condition}
-            frame.current = ending.output
-        error = None
-        if ending.status == "failed":
-            source, at = self._program.source, None
-            if ending.span is not None:
-                line, column = source.position(ending.span.start)
-                at = f"{source.name}:{line}:{column}"
-            error = RunError(ending.code, ending.message, ending.stage, at)
-        return RunResult(
-            self.run_id,
-            ending.status,
-            ending.output,
-            frame.context(),
-            error,
-            dict(self._run.calls),
-            self.account,
-            shadows,
-            ending.unanswered,
-            round((time.perf_counter() - self._began) * 1000),
-        )
+def _finished(kept: Kept, result: RunResult) -> RunResult:
+    """The result once the run's end is written down; a failure where that cannot be done."""
+    try:
+        kept.finish(result)
+    except KeepingError as trouble:
+        error = RunError("CONFIG", f"how the run ended cannot be kept: {trouble.message}", None, None)
+        return replace(result, status="failed", error=error)
+    return result
 
 
 def _shadow(call: Call, answer: Answer) -> Shadow:
     error = None if answer.error is None else answer.error.message
     return Shadow(call.target, call.stage, answer.value, error, answer.cost or 0, answer.ms)
-
-
-def as_json(result: RunResult, printed: list[Value]) -> dict[str, Value]:
-    """The result as `--json` gives it (cli.md)."""
-    account, error = result.account, result.error
-    return {
-        "runId": result.run_id,
-        "status": result.status,
-        "output": result.output,
-        "context": result.context,
-        "calls": dict(result.calls),
-        "cost": dollars(account.cost),
-        "unsettled": dollars(account.unsettled),
-        "usage": {"input": account.input, "output": account.output, "cached": account.cached},
-        "shadows": [
-            {
-                "target": s.target,
-                "stage": s.stage,
-                "value": s.value,
-                "error": s.error,
-                "cost": dollars(s.cost),
-                "ms": s.ms,
-            }
-            for s in result.shadows
-        ],
-        "waits": [],
-        "error": None
-        if error is None
-        else {"code": error.code, "message": error.message, "stage": error.stage, "at": error.at},
-        "printed": list(printed),
-        "diagnostics": [],
-    }

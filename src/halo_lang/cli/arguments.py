@@ -54,6 +54,8 @@ def given_arguments(pipeline: CheckedPipeline, words: list[str], document: str |
     stdin: str | None = None
     for word in words:
         name, equals, text = word.partition("=")
+        if not word.isascii() and any("\udc80" <= c <= "\udcff" for c in word):
+            raise CommandError(f"the argument `{name}` is not UTF-8", USAGE)
         if not equals:
             raise CommandError(f"`{word}` is no argument; arguments are written NAME=VALUE", USAGE)
         parameter = _parameter(pipeline, name)
@@ -70,7 +72,10 @@ def given_arguments(pipeline: CheckedPipeline, words: list[str], document: str |
     if missing and sys.stdin.isatty() and sys.stderr.isatty() and stdin is None:
         for parameter in missing:
             print(f"{parameter.name} ({parameter.type}): ", end="", file=sys.stderr, flush=True)
-            given[parameter.name] = _value(parameter, sys.stdin.readline().rstrip("\n"))
+            line = sys.stdin.readline()
+            if not line:
+                raise CommandError(f"input has ended, and pipeline {pipeline.name} needs {parameter.name}=…", USAGE)
+            given[parameter.name] = _value(parameter, line.removesuffix("\n"))
     elif missing:
         wanted = " ".join(f"{p.name}=…" for p in missing)
         raise CommandError(f"pipeline {pipeline.name} needs {wanted}", USAGE)
@@ -127,7 +132,8 @@ def _read_file(name: str, whose: str) -> str:
         with open(name, "rb") as file:
             return _read(file, name)
     except OSError as trouble:
-        raise CommandError(f"`{whose}` is to be read from {name}: {trouble.strerror}", USAGE) from None
+        way_out = "" if whose == "--args" else "; a text that begins with @ can be given by --args"
+        raise CommandError(f"`{whose}` is to be read from {name}: {trouble.strerror}{way_out}", USAGE) from None
 
 
 def _read(file: object, name: str) -> str:

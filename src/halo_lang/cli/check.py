@@ -19,10 +19,10 @@ def configure(parser: ArgumentParser) -> None:
 def execute(options: Namespace) -> int:
     programs = [checked_file(name)[0] for name in options.files]
     if options.json:
-        from json import dumps
+        from .output import write_document
 
         found = [diagnostic for program in programs for diagnostic in diagnostics_json(program)]
-        print(dumps({"diagnostics": found}, ensure_ascii=False, indent=2))
+        write_document({"diagnostics": found})
     else:
         for program in programs:
             show(program.diagnostics, program.source, quiet=options.quiet)

@@ -10,7 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
-from ..app.running import run_live
+from ..app.running import Host
 from ..app.settings import read_settings
 from ..boundary.host import Handlers
 from ..check.policies import matches
@@ -22,26 +22,29 @@ from .terminal import Terminal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
+    from collections.abc import Callable, Coroutine
+    from typing import Any
 
-    from ..app.running import RunResult
+    from ..app.result import RunResult
     from ..app.settings import Settings
     from ..boundary.call import Call
     from ..boundary.host import Preview
-    from ..check.program import CheckedProgram
     from ..doors.within import Within
     from ..language.values import Value
 
 
-def run_on_terminal(
-    program: CheckedProgram,
-    pipeline: str,
-    args: dict[str, Value],
+def on_terminal(
+    file: str,
     options: Namespace,
     within: Within | None,
+    start: Callable[[Host, Stop], Coroutine[Any, Any, RunResult]],
 ) -> tuple[RunResult, Output]:
-    """Runs a pipeline for real. Raises `ConfigError` before anything runs where something is missing."""
-    file = Path(options.file)
-    settings = read_settings(file)
+    """Runs what `start` begins, with what a command has: settings, signals, and the terminal to ask, if there is one.
+
+    `options` holds `json`, `quiet`, `verbose` and `yes_to`. Raises what `start` raises.
+    """
+    path = Path(file)
+    settings = read_settings(path)
     if options.verbose:
         _say_where_from(settings)
     output = _output(options)
@@ -51,7 +54,7 @@ def run_on_terminal(
     async def run() -> RunResult:
         stop = Stop()
         _listen_for_signals(stop, output)
-        return await run_live(program, file, pipeline, args, settings, output, handlers, stop, within)
+        return await start(Host(path, settings, output, handlers, within), stop)
 
     try:
         return asyncio.run(run()), output
@@ -65,8 +68,8 @@ def _output(options: Namespace) -> Output:
     if sys.stderr.isatty() and not options.quiet and environ.get("TERM") != "dumb":
         from .display import Display
 
-        return Display(as_document=options.json)
-    return Output(as_document=options.json)
+        return Display(as_document=options.json, quiet=options.quiet)
+    return Output(as_document=options.json, quiet=options.quiet)
 
 
 def _handlers(terminal: Terminal | None, yes_to: list[str]) -> Handlers:

@@ -14,10 +14,16 @@ from .failing import CommandError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser
+    from typing import Any
 
 COMMANDS = {
     "run": "runs a pipeline",
     "plan": "shows what a run could do and cost, runs nothing",
+    "replay": "runs a recorded run again, calling nothing",
+    "resume": "goes on with a paused or crashed run",
+    "runs": "lists the paused runs",
+    "signal": "sends an event to a run",
+    "recordings": "lists, shows, exports and removes recordings",
     "check": "finds the errors of files, runs nothing",
     "fmt": "formats files",
     "explain": "explains an error code",
@@ -26,6 +32,8 @@ COMMANDS = {
 
 def entry() -> None:
     """The console script."""
+    _open_closed_streams()
+    _forgive_standard_error()
     gc.set_threshold(10_000)  # a command keeps nearly all that it makes: looking for cycles so often finds none
     code = main(sys.argv[1:])
     gc.freeze()  # nor is there any use in looking at all of it once more, as the interpreter does when it ends
@@ -51,6 +59,11 @@ def main(argv: list[str]) -> int:
         return 130
     except Exception as fault:
         return _report_fault(fault)
+    except BaseException as ending:
+        if type(ending).__name__ != "CancelledError":  # asyncio's, which is not imported for its name alone
+            raise
+        _say("stopped")
+        return 130
 
 
 def _command(argv: list[str]) -> int:
@@ -105,7 +118,7 @@ def _columns() -> int:
 
 
 def _overview() -> str:
-    rows = "\n".join(f"  {name:<9}{about}" for name, about in COMMANDS.items())
+    rows = "\n".join(f"  {name:<11}{about}" for name, about in COMMANDS.items())
     return f"""usage: halo COMMAND …
 
 Pipelines of LLM agents, with plans that bind and replays that are exact.
@@ -119,6 +132,36 @@ Pipelines of LLM agents, with plans that bind and replays that are exact.
 """
 
 
+def _open_closed_streams() -> None:
+    """Opens nothing in the place of standard streams that the process was started without (`>&-`). Else what is said
+    to one would go to another, and a file or a connection could take its number."""
+    import os
+
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            while (handle := os.open(os.devnull, os.O_RDWR)) < number:
+                continue
+            setattr(sys, name, open(handle, "r" if number == 0 else "w"))  # noqa: SIM115 (for as long as we run)
+
+
+def _forgive_standard_error() -> None:
+    """Lets no command fail because nobody takes what it says about itself: standard error may be a full disk, or a pipe
+    that somebody has closed."""
+    import io
+
+    class Forgiving(io.FileIO):
+        def write(self, data: Any) -> int:
+            try:
+                return super().write(data) or 0
+            except OSError:
+                return len(data)
+
+    sys.stderr.flush()
+    raw = Forgiving(sys.stderr.fileno(), "w", closefd=False)
+    encoding = sys.stderr.encoding
+    sys.stderr = io.TextIOWrapper(io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=True)
+
+
 def _tolerate_odd_text() -> None:
     """What cannot be written in the terminal's encoding is shown as an escape, not as a failure."""
     for stream in (sys.stdout, sys.stderr):
@@ -129,6 +172,7 @@ def _tolerate_odd_text() -> None:
 
 def _report_fault(fault: Exception) -> int:
     if isinstance(fault, OSError) and fault.strerror:
+        _forget_output()
         name = f"{fault.filename}: " if fault.filename else ""
         _say(f"error: {name}{fault.strerror}")
         return 1

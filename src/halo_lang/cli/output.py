@@ -6,32 +6,33 @@ shown and not obeyed; in a pipe data stays as it is. Read `display.py` for the l
 
 from __future__ import annotations
 
-import logging
 import sys
 from contextlib import contextmanager
 
-from ..language.values import to_text
+from ..language.values import to_json, to_text
+from .failing import CommandError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import TextIO
 
     from ..boundary.call import Answer, Call, Scope
     from ..doors.spend import Ledger
     from ..language.values import Value
 
-log = logging.getLogger("halo")
+TOO_DEEP = "the result nests too deep to be written as JSON"
 
 
 class Output:
     """Prints as the run goes. With `as_document` (for `--json`) stdout is kept for the document, and what is printed
-    goes to stderr and into `values`."""
+    goes to stderr and into `values`. What `System.Log` logs goes to stderr, unless `quiet`."""
 
     watches = False
 
-    def __init__(self, *, as_document: bool) -> None:
+    def __init__(self, *, as_document: bool, quiet: bool = False) -> None:
         self.values: list[Value] = []
+        self._quiet = quiet
         self._to = sys.stderr if as_document else sys.stdout
 
     def printed(self, value: Value) -> None:
@@ -41,12 +42,17 @@ class Output:
     published = printed
 
     def logged(self, value: Value) -> None:
-        log.info("%s", to_text(value))
+        if not self._quiet:
+            print(f"log: {visible(to_text(value))}", file=sys.stderr)
 
     def finished(self, output: Value) -> None:
-        """Prints the run's output, unless the last thing printed is that same value."""
-        if not (self.values and _same(self.values[-1], output)):
-            self._write(output)
+        """Prints the run's output, unless the last thing printed is that same value. Raises `CommandError` for a value
+        that nests too deep to be written."""
+        try:
+            if not (self.values and _same(self.values[-1], output)):
+                self._write(output)
+        except RecursionError:
+            raise CommandError(TOO_DEEP) from None
 
     def stage_began(self, number: str, target: str, scope: Scope) -> None: ...
 
@@ -82,6 +88,21 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
+def write_document(document: Mapping[str, object]) -> None:
+    """Writes the document of `--json` to stdout: JSON whatever the encoding there.
+
+    Raises `CommandError` for values that nest too deep to be written.
+    """
+    from json import dumps
+
+    everything = (sys.stdout.encoding or "").lower().replace("-", "").replace("_", "") == "utf8"
+    try:
+        text = dumps(document, ensure_ascii=not everything, indent=2)
+    except RecursionError:
+        raise CommandError(TOO_DEEP) from None
+    print(text)
+
+
 def _same(a: Value, b: Value) -> bool:
-    """Equal, and of one type: 1 is printed otherwise than true."""
-    return type(a) is type(b) and a == b
+    """Equal, and written alike: 1 is printed otherwise than true or 1.0."""
+    return a == b and to_json(a) == to_json(b)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from ..app.project import Project
     from ..catalog.prices import Price
-    from ..check.program import CheckedProgram
+    from ..check.program import CheckedPipeline, CheckedProgram
+    from ..doors.within import Within
     from ..language.diagnostics import Diagnostic
     from ..language.source import Source
 
@@ -69,6 +70,50 @@ def checked_file(name: str) -> tuple[CheckedProgram, ProjectPrices]:
 
     prices = ProjectPrices(name)
     return check_bytes(name, read_file(name), priced=lambda model: prices.price(model) is not None), prices
+
+
+def held_to_plan(program: CheckedProgram, prices: ProjectPrices, pipeline: CheckedPipeline, name: str) -> Within:
+    """What a kept plan allows. Raises `CommandError` for a plan of other source, or made with other prices."""
+    from ..check.identity import source_key
+    from ..doors.within import Within
+    from ..plan.document import read_document
+
+    try:
+        kept = read_document(read_file(name))
+    except ValueError as trouble:
+        raise CommandError(f"{name}: {trouble}", 2) from None
+    again = f"make it anew: halo plan {program.source.name} --out {name}"
+    if kept["sha256"] != source_key(program.source):
+        raise CommandError(f"{name}: BEYOND_PLAN: this is the plan of other source; {again}")
+    if kept["assumes"]["pricesKey"] != prices.project.prices_key():
+        raise CommandError(f"{name}: BEYOND_PLAN: this plan was made with other prices; {again}")
+    try:
+        return Within(kept, pipeline.name)
+    except KeyError:
+        raise CommandError(f"{name}: BEYOND_PLAN: the pipeline {pipeline.name} is not in this plan; {again}") from None
+
+
+def program_with_models(program: CheckedProgram, words: list[str]) -> CheckedProgram:
+    """The program with other models for some agents (`--model AGENT=provider/model`)."""
+    if not words:
+        return program
+    from ..app.preparing import with_models
+
+    try:
+        return with_models(program, _models(words))
+    except ConfigError as trouble:
+        raise CommandError(f"--model: {trouble}", 2) from None
+
+
+def _models(words: list[str]) -> dict[str, str]:
+    models: dict[str, str] = {}
+    for word in words:
+        agent, equals, model = word.partition("=")
+        provider, slash, name = model.partition("/")
+        if not (agent and equals and provider and slash and name):
+            raise CommandError(f"--model takes AGENT=provider/model, and got `{word}`", 2)
+        models[agent] = model
+    return models
 
 
 def show(diagnostics: Iterable[Diagnostic], source: Source, *, quiet: bool = False) -> None:

@@ -31,7 +31,8 @@ class Terminal:
 
     async def answer_yield(self, call: Call) -> Value:
         """`yes`, `no`, a JSON object, or text."""
-        rows = [f"{_place(call)} asks: {visible(to_text(call.args.get('message')))}"]
+        first, *more = visible(to_text(call.args.get("message"))).split("\n")
+        rows = [f"{_place(call)} asks: {first}", *(f"    {line}" for line in more)]
         if call.args.get("channel"):
             rows.append(f"  channel: {visible(to_text(call.args['channel']))}")
         attachments = call.args.get("attachments")
@@ -72,9 +73,9 @@ class Terminal:
         )
         word, _, rest = (line or "").strip().partition(" ")
         match word.lower():
-            case "y" | "yes":
+            case "y" | "yes" if not rest.strip():
                 return {"approved": True}
-            case "a" | "all":
+            case "a" | "all" if not rest.strip():
                 return {"approved": True, "all": True}
             case "n" | "no":
                 return {"approved": False, "reason": rest.strip()}
@@ -136,6 +137,7 @@ def _approval(call: Call, preview: Preview | None) -> str:
         f"  approval is required by the policy {policies}",
     ]
     for name, value in call.args.items():
+        name = visible(name)
         shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
         shown = visible(shown)
         rows.append(f"  {name}:\n{_indented(shown)}" if "\n" in shown else f"  {name}: {shown}")

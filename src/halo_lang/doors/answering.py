@@ -6,25 +6,40 @@ never waits, so that `without_waiting` can run it with no event loop at all.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
+from contextlib import suppress
 
 from ..language.record import Record
 from ..runtime.failure import Halt, RunFailure
+from .folder import KeepingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
-    from typing import Any, TypeVar
+    from typing import Any, Protocol, TypeAlias, TypeVar
 
     from ..boundary.call import Answer, Call
     from ..language.source import Span
     from ..language.values import Value
     from ..runtime.driver import Driver, Request
     from .account import Account
+    from .keeping import Keeper
     from .live import Live
     from .mock import Mock
 
     T = TypeVar("T")
+    Stuck: TypeAlias = Callable[[list["Request"]], "tuple[Request, Answer] | None"]
+
+    class Feed(Protocol):
+        """Answers that come from what was recorded. `add` takes up a request, unless its kind is not the feed's; `take`
+        gives the next answer that it has for one of them; `withdraw` forgets one that somebody else answers."""
+
+        def add(self, request: Request) -> bool: ...
+
+        def take(self) -> tuple[Request, Answer] | None: ...
+
+        def withdraw(self, request: Request) -> None: ...
+
 
 BREATH = 100
 """Hand-ins after which the loop gives way to the event loop."""
@@ -50,9 +65,11 @@ class Stop:
 
 
 class Ending(Record):
-    """How a run ended (runs.md §2). `status` is `completed`, `halted`, `failed` or `cancelled`; `output` the flowing
-    value, or that at the gate. `code`, `message`, `stage` and `span` tell of a failure, `condition` of a halt.
-    `unanswered` are calls that were under way when the run ended."""
+    """How a run ended (runs.md §2), or paused. `status` is `completed`, `halted`, `paused`, `failed` or `cancelled`;
+    `output` the flowing value, or that at the gate. `code`, `message`, `stage` and `span` tell of a failure,
+    `condition` of a halt. `unanswered` are calls that were under way when the run ended, `waits` those that a paused
+    run waits for.
+    """
 
     status: str
     output: Value = None
@@ -62,78 +79,153 @@ class Ending(Record):
     span: Span | None = None
     condition: str = ""
     unanswered: tuple[Call, ...] = ()
+    waits: tuple[Call, ...] = ()
+
+
+class Doors(Record):
+    """Who answers a run; see `answered`."""
+
+    feed: Feed | None
+    mock: Mock | None
+    live: Live | None
+    keeper: Keeper | None
+    stuck: Stuck | None
+    answering: Callable[[Call, Answer], None] | None
 
 
 async def answered(
     driver: Driver,
     account: Account,
     *,
+    feed: Feed | None = None,
     mock: Mock | None = None,
     live: Live | None = None,
+    keeper: Keeper | None = None,
+    stuck: Stuck | None = None,
     stop: Stop | None = None,
     answering: Callable[[Call, Answer], None] | None = None,
 ) -> Ending:
-    """Answers all that a run asks until it ends.
+    """Answers all that a run asks until it ends, or pauses because nobody is there for what it still asks.
 
-    `mock` answers before `live` does; a call that neither can answer is a failure `CONFIG`. `answering` is told of
-    every answer right before it is handed in.
+    `feed` answers from what was recorded, then `mock` from what it was given, then `live` in the world. Where none of
+    them can answer any more, `stuck` may give an answer to one of the requests that wait; else the run pauses.
+    `keeper` writes down what comes from the world, before the run gets it; `answering` is told of every answer.
     """
+    doors = Doors(feed, mock, live, keeper, stuck, answering)
     if stop is not None:
         stop.reaches(live)
+    waits: tuple[Call, ...] = ()
+    problem = ""
     try:
-        unanswerable = await _hand_in(driver, account, mock, live, stop, answering)
+        waits = await _hand_in(driver, account, doors, stop)
         if stop is not None and stop.asked and live is not None:
             while (arrived := await live.next()) is not None:
-                account.add(arrived[0].call, arrived[1])
+                _add_late(account, doors, *arrived)
+    except KeepingError as trouble:
+        problem = trouble.message
     except BaseException as interruption:
         if live is None or not _is_cancelling(interruption):
             raise
-        unanswered = await _stopped(account, live)
+        unanswered = await _stopped(account, doors)
         if stop is None or not stop.asked:
             raise
         return _ending(driver, unanswered)
-    unanswered = await _stopped(account, live)
-    if unanswerable is not None:
-        return _nobody_to_ask(unanswerable.call, unanswered)
+    unanswered = await _stopped(account, doors)
+    if problem:
+        return Ending("failed", None, "CONFIG", f"the run cannot go on: {problem}", unanswered=unanswered)
+    if waits:
+        return Ending("paused", waits=waits, unanswered=unanswered)
     return _ending(driver, unanswered)
 
 
-async def _hand_in(
-    driver: Driver,
-    account: Account,
-    mock: Mock | None,
-    live: Live | None,
-    stop: Stop | None,
-    answering: Callable[[Call, Answer], None] | None,
-) -> Request | None:
-    """Hands in answers until the run has ended or is asked to stop; gives the request that nobody can answer, if that
-    is why no more can come."""
-    waiting: deque[Request] = deque()
+async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | None) -> tuple[Call, ...]:
+    """Hands in answers until the run has ended or is asked to stop; gives the calls that it waits for if it pauses."""
+    feed, mock, live, keeper = doors.feed, doors.mock, doors.live, doors.keeper
+    waiting: OrderedDict[Request, None] = OrderedDict()  # one whose first key is found at once, also after deletions
+    unsent: list[Request] = []
     handed_in = 0
     while not driver.ended:
-        waiting.extend(driver.asked)
+        for request in driver.asked:
+            waiting[request] = None
+            if feed is not None:
+                feed.add(request)
+        if live is not None:
+            unsent += driver.asked
         driver.asked.clear()
-        if mock is not None:
+        arrived: list[tuple[Request, Answer]] | None = None
+        if feed is not None and (hit := feed.take()) is not None:
+            driver.asides.clear()  # nobody is asked on the side about what was recorded
+            arrived = [hit]
+        elif mock is not None and waiting:
             driver.asides.clear()
-            request = waiting.popleft()
-            answer = mock.answer(request.call)
-        else:
-            if live is None:
-                return waiting[0]
+            first = next(iter(waiting))
+            arrived = [(first, mock.answer(first.call))]
+        elif live is not None:
             if stop is not None and stop.asked:
-                return None
-            taken = await _next_live(driver, waiting, live)
-            if taken is None:
-                return waiting[0] if stop is None or not stop.asked else None
-            request, answer = taken
+                return ()
+            new = [request for request in unsent if request in waiting]
+            unsent.clear()
+            arrived = await _next_live(driver, new, waiting, live, feed)
+            if arrived is not None and keeper is not None:
+                await _keep(arrived, keeper, live)
             handed_in += 1
             if handed_in % BREATH == 0:
                 await _breathe()
-        account.add(request.call, answer)
-        if answering is not None:
-            answering(request.call, answer)
-        driver.hand_in(request, answer)
-    return None
+        if arrived is None:
+            if stop is not None and stop.asked:
+                return ()
+            found = None if doors.stuck is None else doors.stuck(list(waiting))
+            if found is None:
+                return tuple(request.call for request in waiting)
+            arrived = [found]
+            if feed is not None:
+                feed.withdraw(found[0])
+        for request, answer in arrived:
+            if driver.ended:
+                _add_late(account, doors, request, answer, is_kept=True)
+                continue
+            waiting.pop(request, None)
+            account.add(request.call, answer)
+            if doors.answering is not None:
+                doors.answering(request.call, answer)
+            driver.hand_in(request, answer)
+    return ()
+
+
+async def _next_live(
+    driver: Driver, new: list[Request], waiting: dict[Request, None], live: Live, feed: Feed | None
+) -> list[tuple[Request, Answer]] | None:
+    """Sends what is new and can be answered, and gives the next answer, or None where none can come any more."""
+    for aside in driver.asides:
+        live.send_shadow(aside)
+    driver.asides.clear()
+    sendable = [request for request in new if live.can_answer(request.call)]
+    for request in sendable:
+        del waiting[request]
+        if feed is not None:
+            feed.withdraw(request)
+    if len(sendable) == 1 and live.can_ask(sendable[0].call):
+        return [(sendable[0], await live.ask(sendable[0]))]
+    for request in sendable:
+        live.send(request)
+    arrived = await live.next()
+    return None if arrived is None else [arrived]
+
+
+async def _keep(arrived: list[tuple[Request, Answer]], keeper: Keeper, live: Live) -> None:
+    """Writes answers down before they are handed in; where that takes a sync, all that have arrived share it."""
+    if keeper.durable:
+        arrived += live.arrived()
+    for request, answer in arrived:
+        keeper.answered(request.call, answer)
+    await keeper.sync()
+
+
+def _add_late(account: Account, doors: Doors, request: Request, answer: Answer, *, is_kept: bool = False) -> None:
+    """An answer that came when the run had ended: it counts, and shows what happened."""
+    account.add(request.call, answer)
+    if doors.keeper is not None and not is_kept:
+        doors.keeper.answered(request.call, answer, late=True)
 
 
 def without_waiting(run: Coroutine[Any, Any, T]) -> T:
@@ -146,47 +238,21 @@ def without_waiting(run: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("the run waits for something although no live door is open")
 
 
-async def _next_live(driver: Driver, waiting: deque[Request], live: Live) -> tuple[Request, Answer] | None:
-    """Sends what is new and gives the next answer, or None where none can come any more."""
-    if driver.asides:
-        for aside in driver.asides:
-            live.send_shadow(aside)
-        driver.asides.clear()
-    if len(waiting) == 1 and live.can_ask(waiting[0].call):
-        request = waiting.popleft()
-        return request, await live.ask(request)
-    for _ in range(len(waiting)):
-        request = waiting.popleft()
-        if live.can_answer(request.call):
-            live.send(request)
-        else:
-            waiting.append(request)
-    return await live.next()
-
-
-def _nobody_to_ask(call: Call, unanswered: tuple[Call, ...]) -> Ending:
-    what = {
-        "yield": "the run asks a person",
-        "approval": f"the call of `{call.target}` needs a person's approval",
-        "listen": f"the run waits for the event {call.target}",
-    }.get(call.kind, f"`{call.target}` is called")
-    message = f"{what}, and nobody is there to answer: run it on a terminal, or give answers with --mock"
-    return Ending("failed", None, "CONFIG", message, call.stage, call.span, unanswered=unanswered)
-
-
 def _is_cancelling(interruption: BaseException) -> bool:
     from asyncio import CancelledError
 
     return isinstance(interruption, CancelledError)
 
 
-async def _stopped(account: Account, live: Live | None) -> tuple[Call, ...]:
+async def _stopped(account: Account, doors: Doors) -> tuple[Call, ...]:
     """Cancels what is under way; answers that had arrived and were not handed in still count."""
+    live = doors.live
     if live is None:
         return ()
     unanswered = await live.stop()
-    for request, answer in live.arrived():
-        account.add(request.call, answer)
+    with suppress(KeepingError):  # the run has its end already
+        for request, answer in live.arrived():
+            _add_late(account, doors, request, answer)
     for call, answer in live.shadowed:
         account.add(call, answer)
     return unanswered

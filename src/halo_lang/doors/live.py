@@ -14,6 +14,7 @@ from collections import deque
 
 from ..boundary.call import AGENT, TOOL, Answer, failed
 from ..language.record import replace
+from .folder import KeepingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,6 +136,8 @@ class Live:
         began = time.perf_counter()
         try:
             answer = await self._doors[call.kind](call)
+        except KeepingError as trouble:
+            answer = failed("CONFIG", trouble.message)
         except Exception as fault:
             log.exception("%s failed in an unforeseen way", call.target)
             code = "MODEL_ERROR" if call.kind == AGENT else "TOOL_ERROR"

@@ -73,6 +73,11 @@ RUN: dict[str, str] = {
     "NOT_A_LIST": "`each` was given something that is not a list.",
     "ARGUMENT_TYPE": "An argument does not fit its parameter's type.",
     "PIPELINE_FAILED": "`System.Fail` was called.",
+    "REPLAY_MISMATCH": "A replay asked for something that the recording has no answer for.",
+    "RECORDING_INVALID": "A recording, or a paused run's journal, cannot be read.",
+    "RESUME_CONFLICT": "A run is being resumed by somebody else, or has ended.",
+    "PROGRAM_CHANGED": "The file has changed since a paused run began.",
+    "UNKNOWN_OUTCOME": "Nobody can know whether a call happened before a crash.",
     "CONFIG": "Something that the run needs is missing or wrong.",
 }
 

@@ -1,0 +1,119 @@
+"""Replaying: the same run with another source of answers, and how it compares (runs.md §4).
+
+Owns what counts as the same end, and the telling of where two runs went apart.
+"""
+
+from __future__ import annotations
+
+from ..boundary.call import AGENT, APPROVAL, TOOL
+from ..language.record import Record
+from ..language.values import to_json
+from .feeds import Note, ReplayFeed
+from .result import error_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ..doors.recordings import Recording
+    from ..language.values import Value
+    from .result import RunResult
+
+ROWS = 200
+"""Rows of a difference that are shown."""
+
+
+class Comparison(Record):
+    """How a replay compares with the recorded run. `recorded` holds `status`, `output` and `error` of that."""
+
+    same: bool
+    recorded: dict[str, Value]
+    notes: tuple[Note, ...]
+
+
+def live_kinds(*, models: bool, tools: bool) -> frozenset[str]:
+    """The kinds of calls that a replay makes for real. With tools, an approval that the recording has no exact match
+    for is asked anew."""
+    kinds = {AGENT} if models else set()
+    return frozenset(kinds | ({TOOL, APPROVAL} if tools else set()))
+
+
+def compared(result: RunResult, recording: Recording, feed: ReplayFeed, *, strict: bool) -> Comparison:
+    """Compares a replay's end with the recorded one. With `strict` every note makes them differ."""
+    feed.finish_notes()
+    finish = recording.finish or {"status": "cancelled"}
+    recorded = {name: finish.get(name) for name in ("status", "output", "error")}
+    same = result.status == recorded["status"]
+    if result.status in ("completed", "halted"):
+        same = same and to_json(result.output) == to_json(recorded["output"])
+    elif result.status == "failed":
+        same = same and _failure(error_json(result.error)) == _failure(recorded["error"])
+    elif result.status == "paused":
+        same = same and _waits(list(result.waits)) == _waits(finish.get("waits", []))
+    notes = tuple(feed.notes)
+    return Comparison(same and not (strict and notes), recorded, notes)
+
+
+def ended_with(recorded: dict[str, Value]) -> str:
+    """What a recorded run ended with, in words."""
+    error = recorded.get("error")
+    if isinstance(error, dict):
+        return f"{error.get('code')}: {error.get('message')}"
+    status = recorded["status"]
+    if status in ("completed", "halted"):
+        shown = _shown(recorded.get("output"))
+        return shown if status == "completed" else f"a halt with {shown}"
+    return f"the status {status}"
+
+
+def difference(before: Value, after: Value) -> list[str]:
+    """The difference of two outputs: line by line for text, by path for JSON."""
+    if isinstance(before, str) and isinstance(after, str):
+        from difflib import unified_diff
+
+        rows = unified_diff(before.splitlines(), after.splitlines(), "recorded", "now", lineterm="")
+        return _bounded(rows)
+    return _bounded(_paths("", before, after))
+
+
+def _paths(path: str, before: Value, after: Value) -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in dict.fromkeys((*before, *after)):
+            inner = f"{path}.{key}" if path else key
+            if key not in after:
+                yield f"- {inner}: {_shown(before[key])}"
+            elif key not in before:
+                yield f"+ {inner}: {_shown(after[key])}"
+            else:
+                yield from _paths(inner, before[key], after[key])
+    elif isinstance(before, list) and isinstance(after, list):
+        for at in range(max(len(before), len(after))):
+            inner = f"{path}[{at}]"
+            if at >= len(after):
+                yield f"- {inner}: {_shown(before[at])}"
+            elif at >= len(before):
+                yield f"+ {inner}: {_shown(after[at])}"
+            else:
+                yield from _paths(inner, before[at], after[at])
+    elif to_json(before) != to_json(after):
+        yield f"- {path or 'output'}: {_shown(before)}"
+        yield f"+ {path or 'output'}: {_shown(after)}"
+
+
+def _bounded(rows: Iterator[str]) -> list[str]:
+    shown = [row for _, row in zip(range(ROWS + 1), rows, strict=False)]
+    return shown if len(shown) <= ROWS else [*shown[:ROWS], "…"]
+
+
+def _shown(value: Value) -> str:
+    text = to_json(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _failure(error: Any) -> tuple[object, object] | None:
+    return (error.get("code"), error.get("message")) if isinstance(error, dict) else None
+
+
+def _waits(waits: list[dict[str, Any]]) -> list[tuple[object, ...]]:
+    return sorted((w.get("kind"), w.get("target"), str(w.get("scope")), to_json(w.get("args"))) for w in waits)

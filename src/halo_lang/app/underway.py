@@ -1,0 +1,108 @@
+"""A run under way: its driver, what it has counted, and how its result is made (runs.md §2).
+
+Owns the making of a run from a checked program and arguments, whoever then answers it.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ..doors.account import Account
+from ..language.record import Record
+from ..runtime.arguments import with_defaults
+from ..runtime.driver import Driver
+from ..runtime.stages import compiled_program
+from ..runtime.state import Frame, Run
+from .result import RunError, RunResult
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Protocol
+
+    from ..boundary.call import Answer, Call, Scope
+    from ..check.program import CheckedProgram
+    from ..doors.answering import Ending
+    from ..doors.spend import Ledger
+    from ..language.values import Value
+    from .result import Shadow
+
+    class Watcher(Protocol):
+        """Who is shown a run while it goes. `watches` asks for tokens and stages."""
+
+        watches: bool
+
+        def printed(self, value: Value) -> None: ...
+
+        def logged(self, value: Value) -> None: ...
+
+        def published(self, value: Value) -> None: ...
+
+        def stage_began(self, number: str, target: str, scope: Scope) -> None: ...
+
+        def stage_ended(self, number: str, target: str, scope: Scope) -> None: ...
+
+        def tokens(self, call: Call, text: str) -> None: ...
+
+        def answered(self, call: Call, answer: Answer, cost: int) -> None: ...
+
+        def spends(self, ledger: Ledger) -> None: ...
+
+
+class What(Record):
+    """What is run: a pipeline of a program without errors, with arguments, under a run id."""
+
+    program: CheckedProgram
+    pipeline: str
+    args: Mapping[str, Value]
+    run_id: str
+
+
+class UnderWay:
+    """One run under way. Making it moves the run up to its first calls."""
+
+    def __init__(self, what: What, watcher: Watcher) -> None:
+        self._what = what
+        self._watcher = watcher
+        self._began = time.perf_counter()
+        compiled = compiled_program(what.program)[what.pipeline]
+        params = with_defaults(what.program.pipelines[what.pipeline].params, what.args)
+        self._run = Run(what.run_id, watcher, watched=watcher.watches)
+        self._frame = Frame(self._run, what.pipeline, params, (), "", compiled.governed_by(()), 0)
+        self.account = Account()
+        self.driver = Driver(compiled.run(self._frame))
+
+    def answering(self, call: Call, answer: Answer) -> None:
+        """Tells the watcher of an answer."""
+        self._watcher.answered(call, answer, self.account.cost)
+
+    def result(
+        self, ending: Ending, shadows: tuple[Shadow, ...] = (), waits: tuple[dict[str, Any], ...] = ()
+    ) -> RunResult:
+        """The run's result, from how it ended."""
+        frame = self._frame
+        if ending.status == "halted":
+            frame.halted = {"stage": ending.stage, "condition": ending.condition}
+            frame.current = ending.output
+        return RunResult(
+            self._what.run_id,
+            ending.status,
+            ending.output,
+            frame.context(),
+            self._error(ending),
+            dict(self._run.calls),
+            self.account,
+            shadows,
+            ending.unanswered,
+            round((time.perf_counter() - self._began) * 1000),
+            waits,
+        )
+
+    def _error(self, ending: Ending) -> RunError | None:
+        if ending.status != "failed":
+            return None
+        source, at = self._what.program.source, None
+        if ending.span is not None:
+            line, column = source.position(ending.span.start)
+            at = f"{source.name}:{line}:{column}"
+        return RunError(ending.code, ending.message, ending.stage, at)

@@ -1,0 +1,302 @@
+"""The recording format (runs.md §3): one JSON object a line, in the order in which answers were handed to the run.
+
+Owns how a call and its answer become a line and come back, and which question a line answers. Reads and writes no
+file: `doors/folder.py` and `doors/keeping.py` do, `doors/journal.py` feeds a run from one.
+"""
+
+from __future__ import annotations
+
+from ..language.record import Record
+from .call import AGENT, LISTEN, Answer, Call, Data, Failure, ToolUse, Usage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
+
+    from ..language.values import Value
+    from .call import Message, ModelRequest, Scope
+
+VERSION = 1
+NANO = 1_000_000_000
+
+
+class RecordingError(Exception):
+    """A recording that cannot be used (`RECORDING_INVALID`), naming its line where there is one."""
+
+    code = "RECORDING_INVALID"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+# Lines -----------------------------------------------------------------------------------------------------------
+
+
+def start_line(
+    run_id: str, pipeline: str, args: Mapping[str, Value], file: str, sha256: str, started_at: str, **more: Value
+) -> dict[str, Any]:
+    """The first line. `more` says how the run was started, as far as a resume must do it likewise."""
+    return {
+        "type": "start",
+        "version": VERSION,
+        "runId": run_id,
+        "pipeline": pipeline,
+        "args": dict(args),
+        "file": file,
+        "sha256": sha256,
+        "startedAt": started_at,
+        **more,
+    }
+
+
+def call_line(call: Call, answer: Answer, *, late: bool = False) -> dict[str, Any]:
+    """The line of an answered call."""
+    kind = call.kind
+    line: dict[str, Any] = {"type": "call", "kind": kind, "target": call.target, "scope": call.scope}
+    if call.id is not None:
+        line["call"] = call.id
+    if kind == AGENT:
+        line["asked"] = question(call)
+    elif kind != LISTEN:
+        line["args"] = call.args
+        if call.effect is not None:
+            line["effect"] = call.effect
+    if answer.error is None:
+        line["value"] = answer.value
+    else:
+        line["error"] = {"code": answer.error.code, "message": answer.error.message}
+    if answer.tool_uses:
+        line["toolCalls"] = [_use_out(use, call.request) for use in answer.tool_uses]
+    if answer.model:
+        line["model"] = answer.model
+    usage = answer.usage
+    if usage is not None:
+        line["usage"] = {"input": usage.input, "output": usage.output, "cached": usage.cached}
+        if usage.written:
+            line["usage"]["written"] = usage.written
+    if answer.cost is not None:
+        line["cost"] = answer.cost / NANO
+    if answer.unsettled:
+        line["unsettled"] = answer.unsettled / NANO
+    if answer.digest:
+        line["digest"] = answer.digest
+    if answer.ms:
+        line["ms"] = answer.ms
+    if late:
+        line["late"] = True
+    return line
+
+
+def finish_line(
+    status: str, output: Value, error: Mapping[str, Value] | None, waits: Iterable[Mapping[str, Value]] = ()
+) -> dict[str, Any]:
+    """The line that says how the run ended, or paused."""
+    line: dict[str, Any] = {"type": "finish", "status": status}
+    if status in ("completed", "halted"):
+        line["output"] = output
+    if error is not None:
+        line["error"] = dict(error)
+    waiting = [dict(wait) for wait in waits]
+    if waiting:
+        line["waits"] = waiting
+    return line
+
+
+def encoded(line: Mapping[str, Any]) -> bytes:
+    """A line's bytes, its line break included."""
+    return _encoder()(line).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def decoded(data: bytes, number: int) -> dict[str, Any]:
+    """A line's object. Raises `RecordingError` naming the line's number (from 1)."""
+    try:
+        line = _decoder()(data.decode())
+    except (ValueError, RecursionError):
+        raise RecordingError(f"line {number} is no JSON") from None
+    if not isinstance(line, dict):
+        raise RecordingError(f"line {number} is no object")
+    return line
+
+
+# Questions -------------------------------------------------------------------------------------------------------
+
+
+def question(call: Call) -> str:
+    """What a call asks, as a text that is the same only for the same: an agent's is the SHA-256 of all that is asked,
+    before framing, without time limits and retries; any other's its arguments as canonical JSON."""
+    if call.request is not None:
+        return _asked(call.request)
+    return "" if call.kind == LISTEN else canonical(call.args)
+
+
+def question_of(line: Mapping[str, Any]) -> str:
+    """What the line of a call asked."""
+    if line["kind"] == AGENT:
+        return str(line.get("asked", ""))
+    return "" if line["kind"] == LISTEN else canonical(line.get("args") or {})
+
+
+def canonical(value: object) -> str:
+    """JSON with sorted keys and no blanks."""
+    return _canonical()(value)
+
+
+def _asked(request: ModelRequest) -> str:
+    from hashlib import sha256
+
+    content = [
+        request.model,
+        request.system,
+        [_message(message) for message in request.messages],
+        [request.max_tokens, request.temperature, request.top_p],
+        [[offer.name, offer.about, offer.schema] for offer in request.tools],
+    ]
+    return sha256(_canonical()(content).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _message(message: Message) -> list[Any]:
+    parts = [[part.text, part.label] if isinstance(part, Data) else part for part in message.parts]
+    if message.role == "user":
+        return [message.role, parts]
+    uses = [[use.id, use.name, use.args, use.raw] for use in message.tool_uses]
+    return [message.role, parts, uses, message.tool_use_id, message.failed]
+
+
+# Reading ---------------------------------------------------------------------------------------------------------
+
+
+class Entry(Record):
+    """A recorded answer. `scope` is None in recordings that keep none; `asked` is the question it answered. `number`
+    is its line's, from 1. `effect` is a tool's; `signal` the id of the signal that was delivered by it."""
+
+    number: int
+    kind: str
+    target: str
+    scope: Scope | None
+    asked: str
+    answer: Answer
+    by_agent: bool
+    effect: str | None = None
+    signal: str | None = None
+
+
+def entry_of(line: Mapping[str, Any], number: int) -> Entry:
+    """The entry of a `call` line. Raises `RecordingError` for one that is damaged."""
+    try:
+        scope = line.get("scope")
+        return Entry(
+            number,
+            line["kind"] + "",
+            line["target"] + "",
+            None if scope is None else tuple(int(at) for at in scope),
+            question_of(line),
+            _answer_in(line),
+            "call" in line,
+            line.get("effect"),
+            line.get("signal"),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise RecordingError(f"line {number} is no recorded call") from None
+
+
+def _answer_in(line: Mapping[str, Any]) -> Answer:
+    error, usage, cost = line.get("error"), line.get("usage"), line.get("cost")
+    return Answer(
+        line.get("value"),
+        None if error is None else Failure(str(error["code"]), str(error["message"])),
+        tuple(_use_in(use) for use in line.get("toolCalls", ())),
+        str(line.get("model", "")),
+        None
+        if usage is None
+        else Usage(
+            int(usage.get("input", 0)),
+            int(usage.get("output", 0)),
+            int(usage.get("cached", 0)),
+            int(usage.get("written", 0)),
+        ),
+        None if cost is None else round(cost * NANO),
+        round(line.get("unsettled", 0) * NANO),
+        int(line.get("ms", 0)),
+        line.get("digest"),
+    )
+
+
+def _use_out(use: ToolUse, request: ModelRequest | None) -> dict[str, Any]:
+    offered = next((o.target for o in request.tools if o.name == use.name), None) if request is not None else None
+    line: dict[str, Any] = {"id": use.id, "target": offered} if offered else {"id": use.id, "name": use.name}
+    if use.args is None:
+        line["raw"] = use.raw
+    else:
+        line["args"] = use.args
+    return line
+
+
+def _use_in(line: Mapping[str, Any]) -> ToolUse:
+    name = line["name"] if "name" in line else line["target"].replace(".", "_", 1)
+    return ToolUse(str(line["id"]), str(name), line.get("args"), str(line.get("raw", "")))
+
+
+def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a recording's lines with their numbers. A last line without its line break was torn when the
+    machine died: it is left out. Raises `RecordingError` for any other line that is malformed."""
+    for number, data in enumerate(lines, 1):
+        if not data.endswith(b"\n"):
+            return
+        yield number, decoded(data, number)
+
+
+class Opening(Record):
+    """What a recording's first line says. `more` holds the fields that this version does not name."""
+
+    run_id: str
+    pipeline: str
+    args: dict[str, Value]
+    file: str
+    sha256: str
+    started_at: str
+    more: dict[str, Any]
+
+
+def opening_of(line: Mapping[str, Any]) -> Opening:
+    """What a `start` line says. Raises `RecordingError`; an unknown version is refused by its name."""
+    if line.get("type") != "start":
+        raise RecordingError("line 1 does not start a recording")
+    if line.get("version") != VERSION:
+        raise RecordingError(f"line 1: this recording has version {line.get('version')}; this Halo reads {VERSION}")
+    named = ("runId", "pipeline", "file", "sha256", "startedAt")
+    args = line.get("args")
+    if not isinstance(args, dict) or not all(isinstance(line.get(name), str) for name in named[:2]):
+        raise RecordingError("line 1 says neither which pipeline ran nor with what")
+    run_id, pipeline, file, sha256, started_at = (str(line.get(name, "")) for name in named)
+    more = {name: value for name, value in line.items() if name not in (*named, "type", "version", "args")}
+    return Opening(run_id, pipeline, args, file, sha256, started_at, more)
+
+
+_made: dict[str, Callable[..., Any]] = {}
+
+
+def _encoder() -> Callable[[object], str]:
+    if "encode" not in _made:
+        from json import JSONEncoder
+
+        _made["encode"] = JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+    return _made["encode"]
+
+
+def _canonical() -> Callable[[object], str]:
+    if "canonical" not in _made:
+        from json import JSONEncoder
+
+        encoder = JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, check_circular=False)
+        _made["canonical"] = encoder.encode
+    return _made["canonical"]
+
+
+def _decoder() -> Callable[[str], Any]:
+    if "decode" not in _made:
+        from json import JSONDecoder
+
+        _made["decode"] = JSONDecoder().decode
+    return _made["decode"]

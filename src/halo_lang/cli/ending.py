@@ -1,0 +1,87 @@
+"""What is said of a run that has ended or paused: the document, the error with its place, the summary line (cli.md).
+
+Owns the exit codes of runs.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ..app.result import result_json
+from ..app.resuming import described
+from .output import visible, write_document
+from .programs import diagnostics_json, wants_colour
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from ..app.result import RunResult
+    from ..check.program import CheckedProgram
+    from .output import Output
+
+EXIT = {"completed": 0, "halted": 0, "failed": 1, "paused": 3, "cancelled": 130}
+
+
+def report(
+    program: CheckedProgram, result: RunResult, output: Output, options: Namespace, replay: str | None = None
+) -> int:
+    """Prints all that is to be said of a result and gives the exit code. `replay` is the file with which the run can
+    be replayed, where it was recorded."""
+    if options.json:
+        document = result_json(result, output.values)
+        write_document({**document, "diagnostics": diagnostics_json(program)})
+    elif result.status in ("completed", "halted"):
+        output.finished(result.output)
+    explain(result)
+    if not options.quiet:
+        print(_summary(result, replay), file=sys.stderr)
+    if result.status == "paused":
+        _explain_pause(result)
+    return EXIT[result.status]
+
+
+def explain(result: RunResult) -> None:
+    """Says on stderr why a run did not complete, and what is to be known of calls without an answer."""
+    red, off = ("\x1b[1;31m", "\x1b[0m") if wants_colour() else ("", "")
+    error = result.error
+    if error is not None:
+        at = f"{error.at}: " if error.at else ""
+        stage = f" (stage {error.stage})" if error.stage else ""
+        print(f"{at}{red}error{off} {error.code}: {visible(error.message)}{stage}", file=sys.stderr)
+    elif result.status == "halted":
+        meta = result.context["meta"]
+        halted = meta.get("halted") if isinstance(meta, dict) else None
+        if isinstance(halted, dict):
+            print(f"halted at stage {halted['stage']}: {halted['condition']}", file=sys.stderr)
+    elif result.status == "cancelled":
+        print("cancelled", file=sys.stderr)
+    for call in result.unanswered:
+        if call.kind == "tool" and call.effect in ("write", "external", None):
+            print(f"stage {call.stage}: {call.target} was under way and may or may not have happened", file=sys.stderr)
+    for shadow in result.shadows:
+        became = f"failed: {shadow.error}" if shadow.error else f"answered in {shadow.ms}ms"
+        print(f"shadow {shadow.target} (stage {shadow.stage}) {visible(became)}", file=sys.stderr)
+
+
+def _explain_pause(result: RunResult) -> None:
+    for wait in result.waits:
+        print(f"waits: {visible(described(wait))}", file=sys.stderr)
+    print(f"paused, and kept in .halo/runs until it ends; go on with: halo resume {result.run_id}", file=sys.stderr)
+
+
+def _summary(result: RunResult, replay: str | None) -> str:
+    account = result.account
+    parts = [
+        f"{result.ms}ms",
+        f"{account.llm_calls} LLM call(s)",
+        f"{account.tool_calls} tool call(s)",
+        f"${account.cost / 1e9:.4f}",
+        f"run {result.run_id}",
+    ]
+    if replay is not None:
+        parts[-1] += f" (halo replay {replay} {result.run_id})"
+    line = " · ".join(parts)
+    if account.unsettled:
+        line += f"\nup to ${account.unsettled / 1e9:.4f} more for requests that got no answer"
+    return line

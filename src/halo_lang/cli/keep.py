@@ -1,0 +1,63 @@
+"""Where the command line keeps runs: `.halo` in the working folder (runs.md §3, §5).
+
+Owns the choice between a recording, a checkpoint's journal, and neither.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..app.kept import Kept, write_opening
+from ..doors.folder import NAME
+from ..doors.keeping import Keeper
+from ..doors.recordings import new_recording
+from ..doors.stores import FileRunStore
+from ..runtime.redact import redaction
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+    from ..app.project import Project
+    from ..app.underway import What
+    from ..check.program import CheckedProgram
+    from ..language.values import Value
+    from ..runtime.redact import Redaction
+
+RECORDINGS = os.path.join(NAME, "recordings")
+RUNS = os.path.join(NAME, "runs")
+
+
+def run_store() -> FileRunStore:
+    return FileRunStore(RUNS)
+
+
+def start_keeping(what: What, options: Namespace, project: Project) -> Kept:
+    """What keeps a run that begins now. Raises `KeepingError`."""
+    store = run_store()
+    started: dict[str, Value] = {
+        "models": dict(word.split("=", 1) for word in options.model),
+        "yesTo": list(options.yes_to),
+        "within": options.within,
+    }
+    if options.checkpoint:
+        keeper = Keeper(None, store.create(what.run_id), durable=True)
+        kept = Kept(what.run_id, keeper, store)
+        started["checkpoint"] = True
+    elif options.no_record:
+        keeper = Keeper(spools=True)
+        kept = Kept(what.run_id, keeper, store)
+    else:
+        redact = redaction_of(what.program) if options.redact_recording else None
+        started["redact"] = options.redact_recording
+        paused = frozenset(store.ids())
+        recording = new_recording(RECORDINGS, what.run_id, project.keep, lambda run_id: run_id in paused)
+        keeper = Keeper(recording, redact=redact, spools=redact is not None)
+        kept = Kept(what.run_id, keeper, store, recording_path=None if redact else recording.path)
+    write_opening(what, keeper, **started)
+    return kept
+
+
+def redaction_of(program: CheckedProgram) -> Redaction | None:
+    """The function that does what all Redact rules of a file say."""
+    return redaction(tuple(program.policies.values()))

@@ -1,0 +1,152 @@
+"""`halo recordings`: lists recordings; `show ID`, `rm ID`, `export ID` (runs.md §3)."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..boundary.recording import RecordingError, encoded, numbered
+from ..doors.folder import file_of, lines_of
+from ..doors.keeping import redacted_line
+from ..doors.recordings import is_under_way, read_recording_file, recording_ids
+from ..language.values import to_json
+from .failing import CommandError
+from .keep import RECORDINGS, redaction_of, run_store
+from .output import visible, write_document
+from .programs import checked_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from typing import Any
+
+    from ..doors.recordings import Recording
+
+EXAMPLE = """For example:
+
+  halo recordings
+  halo recordings show 6f9696ef-1c2b-4c47-9a1e-3f0c2d1b9a77
+  halo recordings export 6f9696ef-1c2b-4c47-9a1e-3f0c2d1b9a77 --redact > kept.jsonl
+  halo recordings rm 6f9696ef-1c2b-4c47-9a1e-3f0c2d1b9a77
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("action", metavar="ACTION", nargs="?", choices=("list", "show", "rm", "export"), default="list")
+    parser.add_argument("run", metavar="RUN", nargs="?", help="the run's id")
+    parser.add_argument("--redact", action="store_true", help="use the file's Redact rules on what is exported")
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.epilog = EXAMPLE
+
+
+def execute(options: Namespace) -> int:
+    if options.action == "list":
+        if options.run is not None:
+            raise CommandError("`halo recordings list` takes no run", 2)
+        return _list(options)
+    if options.run is None:
+        raise CommandError(f"say which: halo recordings {options.action} RUN", 2)
+    try:
+        path = file_of(RECORDINGS, options.run)
+        if not os.path.isfile(path):
+            raise CommandError(f"there is no recording of the run {options.run}; `halo recordings` lists them")
+        return {"show": _show, "rm": _remove, "export": _export}[options.action](path, options)
+    except RecordingError as trouble:
+        raise CommandError(f"RECORDING_INVALID: {trouble.message}") from None
+
+
+def _list(options: Namespace) -> int:
+    found = []
+    for run_id in recording_ids(RECORDINGS):
+        path = file_of(RECORDINGS, run_id)
+        try:
+            found.append(_described(run_id, read_recording_file(path), under_way=is_under_way(path)))
+        except RecordingError as trouble:
+            found.append({"runId": run_id, "status": "damaged", "message": trouble.message})
+    if options.json:
+        write_document({"recordings": found})
+        return 0
+    for row in found:
+        named = f"{row.get('pipeline', '')} ({row.get('file', '')})  {row.get('startedAt', '')}"
+        print(visible(f"{row['runId']}  {row['status']:<9}  {row.get('message') or named}"))
+    if not found and not options.quiet:
+        print("there are no recordings here", file=sys.stderr)
+    return 0
+
+
+def _described(run_id: str, recording: Recording, *, under_way: bool) -> dict[str, Any]:
+    opening = recording.opening
+    ended = "running" if under_way else "cut off"
+    return {
+        "runId": run_id,
+        "status": ended if recording.finish is None else recording.finish.get("status"),
+        "pipeline": opening.pipeline,
+        "file": opening.file,
+        "startedAt": opening.started_at,
+    }
+
+
+def _show(path: str, options: Namespace) -> int:
+    recording = read_recording_file(path)
+    lines = [line for _, line in numbered(lines_of(path))]
+    if options.json:
+        write_document({"lines": lines})
+        return 0
+    opening = recording.opening
+    print(visible(f"{opening.pipeline} ({opening.file})  {opening.started_at}"))
+    print(visible(f"arguments: {_short(opening.args)}"))
+    for line in lines:
+        if line.get("type") == "call":
+            print(visible(_call_row(line)))
+    finish = recording.finish
+    if finish is None:
+        print("the run has no end here")
+    else:
+        ended = finish.get("error") or finish.get("output")
+        print(visible(f"{finish.get('status')}: {_short(ended)}"))
+    return 0
+
+
+def _call_row(line: dict[str, Any]) -> str:
+    scope = f" {line['scope']}" if line.get("scope") else ""
+    row = f"  {line['kind']:<8} {line['target']}{scope}"
+    if line.get("args"):
+        row += f" {_short(line['args'])}"
+    row += f" → {_short(line['error'])}" if "error" in line else f" → {_short(line.get('value'))}"
+    for use in line.get("toolCalls", ()):
+        row += f"\n           asks for {use.get('target') or use.get('name')} {_short(use.get('args'))}"
+    more = [f"{line['ms']}ms"] if "ms" in line else []
+    if "cost" in line:
+        more.append(f"${line['cost']:.4f}")
+    if line.get("late"):
+        more.append("too late for the run")
+    return f"{row}  ({', '.join(more)})" if more else row
+
+
+def _short(value: Any) -> str:
+    text = to_json(value)
+    return text if len(text) <= 120 else f"{text[:120]}…"
+
+
+def _remove(path: str, options: Namespace) -> int:
+    if is_under_way(path):
+        raise CommandError(f"the run {options.run} is still under way")
+    if options.run in run_store().ids():
+        raise CommandError(f"the run {options.run} is paused: end it first with `halo resume`")
+    os.unlink(path)
+    return 0
+
+
+def _export(path: str, options: Namespace) -> int:
+    """Prints a recording's lines, redacted by the rules of its file if that is asked."""
+    recording = read_recording_file(path)
+    redact = None
+    if options.redact:
+        program, _ = checked_file(recording.opening.file)
+        redact = redaction_of(program)
+        if redact is None:
+            raise CommandError(f"{recording.opening.file} has no Redact rule to redact by")
+    for _, line in numbered(lines_of(path)):
+        text = encoded(line if redact is None else redacted_line(line, redact)).decode()
+        print(text, end="")
+    return 0

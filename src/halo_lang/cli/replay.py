@@ -1,0 +1,196 @@
+"""`halo replay FILE RUN`: a recorded run again, with the answers it got (runs.md §4)."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..app.feeds import ReplayFeed
+from ..app.replaying import Comparison, compared, difference, ended_with, live_kinds
+from ..app.result import result_json
+from ..app.running import Recorded, run_replayed
+from ..app.underway import What
+from ..boundary.host import ConfigError
+from ..boundary.recording import RecordingError
+from ..doors.folder import file_of
+from ..doors.recordings import read_recording_file, recording_ids
+from .ending import explain
+from .failing import CommandError
+from .keep import RECORDINGS
+from .output import Output, visible, write_document
+from .programs import checked_file, has_errors, program_with_models, show
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from ..app.result import RunResult
+    from ..check.program import CheckedProgram
+    from ..doors.recordings import Recording
+
+EXAMPLE = """For example:
+
+  halo replay tidy.halo 6f9696ef-1c2b-4c47-9a1e-3f0c2d1b9a77
+  halo replay tidy.halo 6f9696ef-1c2b-4c47-9a1e-3f0c2d1b9a77 --live-models
+  halo replay tidy.halo --all
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE")
+    parser.add_argument("run", metavar="RUN", nargs="?", help="the run's id")
+    parser.add_argument("--all", action="store_true", help="every recording of the file's pipelines")
+    parser.add_argument("--strict", action="store_true", help="every note is a difference")
+    parser.add_argument("--json", action="store_true", help="one JSON document")
+    parser.add_argument("--live-models", action="store_true", help="ask the models anew")
+    parser.add_argument("--live-tools", action="store_true", help="call the tools anew")
+    parser.add_argument("--model", metavar="AGENT=provider/model", action="append", default=[], help="another model")
+    parser.add_argument("--yes-to", metavar="TOOL.method", action="append", default=[], help="approve these calls")
+    parser.epilog = EXAMPLE
+
+
+def execute(options: Namespace) -> int:
+    if options.live_models and options.live_tools:
+        raise CommandError("--live-models and --live-tools together replay nothing: that is `halo run`", 2)
+    if (options.run is None) != options.all:
+        raise CommandError("say which run to replay, or --all", 2)
+    program, _ = checked_file(options.file)
+    show(program.diagnostics, program.source, quiet=options.quiet or options.all)
+    if has_errors(program):
+        raise CommandError(f"{options.file} has errors, so nothing was replayed")
+    program = program_with_models(program, options.model)
+    if options.all:
+        return _replay_all(program, options)
+    return _replay_one(program, _read(options.run), options)
+
+
+def _read(run_id: str) -> Recording:
+    try:
+        path = file_of(RECORDINGS, run_id)
+        if not os.path.isfile(path):
+            raise CommandError(f"there is no recording of the run {run_id}; `halo recordings` lists them")
+        return read_recording_file(path)
+    except RecordingError as trouble:
+        raise CommandError(f"RECORDING_INVALID: {trouble.message}") from None
+
+
+def _replay_one(program: CheckedProgram, recording: Recording, options: Namespace) -> int:
+    result, comparison, output = _replayed(program, recording, options, Output(as_document=options.json))
+    if options.json:
+        document = result_json(result, output.values)
+        write_document(
+            {
+                **document,
+                "same": comparison.same,
+                "recorded": comparison.recorded,
+                "notes": [
+                    {"kind": n.kind, "stage": n.stage, "target": n.target, "message": n.message}
+                    for n in comparison.notes
+                ],
+            }
+        )
+    elif result.status in ("completed", "halted"):
+        output.finished(result.output)
+    explain(result)
+    _say(result, comparison, recording, options)
+    return 0 if comparison.same else 1
+
+
+def _replayed(
+    program: CheckedProgram, recording: Recording, options: Namespace, output: Output
+) -> tuple[RunResult, Comparison, Output]:
+    opening = recording.opening
+    if opening.pipeline not in program.pipelines:
+        raise CommandError(f"REPLAY_MISMATCH: {options.file} has no pipeline {opening.pipeline}, which was recorded")
+    what = What(program, opening.pipeline, opening.args, opening.run_id)
+    live = live_kinds(models=options.live_models, tools=options.live_tools)
+    feed = ReplayFeed(recording, live)
+    try:
+        if live:
+            from ..app.running import run_live
+            from .live import on_terminal
+
+            recorded = Recorded(feed, live, feed.stuck)
+            result, output = on_terminal(
+                options.file, options, None, lambda host, stop: run_live(what, host, recorded=recorded, stop=stop)
+            )
+        else:
+            result = run_replayed(what, feed, output)
+    except ConfigError as trouble:
+        raise CommandError(str(trouble)) from None
+    except RecordingError as trouble:
+        raise CommandError(f"RECORDING_INVALID: {recording.path}: {trouble.message}") from None
+    except ValueError as trouble:
+        raise CommandError(f"REPLAY_MISMATCH: the pipeline or its input changed: {trouble}") from None
+    return result, compared(result, recording, feed, strict=options.strict), output
+
+
+def _say(result: RunResult, comparison: Comparison, recording: Recording, options: Namespace) -> None:
+    to = sys.stderr
+    for note in comparison.notes:
+        print(f"note: {visible(note.message)}", file=to)
+    run_id = recording.opening.run_id
+    if comparison.same:
+        if not options.quiet:
+            print(f"✓ Same output as the recorded run {run_id}", file=to)
+        return
+    recorded = comparison.recorded
+    print(f"≠ Different from the recorded run {run_id}: it ended with {visible(ended_with(recorded))}", file=to)
+    apart = next((note for note in comparison.notes if note.stage is not None), None)
+    if apart is not None:
+        print(f"the two went apart at stage {apart.stage}, {apart.target}", file=to)
+    elif result.error is not None and result.error.stage:
+        print(f"the two went apart at stage {result.error.stage}", file=to)
+    if result.status in ("completed", "halted") and recorded["status"] in ("completed", "halted"):
+        for row in difference(recorded["output"], result.output):
+            print(visible(row), file=to)
+
+
+def _replay_all(program: CheckedProgram, options: Namespace) -> int:
+    """Replays every recording of the file's pipelines and prints a table: exit 1 if one differs."""
+    rows: list[tuple[str, str, str, str]] = []
+    documents = []
+    for run_id in recording_ids(RECORDINGS):
+        try:
+            recording = read_recording_file(file_of(RECORDINGS, run_id))
+        except RecordingError as trouble:
+            rows.append(("≠", run_id, "", f"RECORDING_INVALID: {trouble.message}"))
+            documents.append({"runId": run_id, "same": False, "message": trouble.message})
+            continue
+        if not _is_of(recording, program):
+            continue
+        verdict, message = _verdict(program, recording, options)
+        rows.append(("✓" if verdict else "≠", run_id, recording.opening.pipeline, message))
+        documents.append({"runId": run_id, "pipeline": recording.opening.pipeline, "same": verdict, "message": message})
+    if options.json:
+        write_document({"replays": documents})
+    else:
+        for mark, run_id, pipeline, message in rows:
+            print(visible(f"{mark} {run_id}  {pipeline}  {message}".rstrip()))
+        if not rows:
+            print(f"there are no recordings of {options.file}", file=sys.stderr)
+    return 1 if any(mark == "≠" for mark, *_ in rows) else 0
+
+
+def _is_of(recording: Recording, program: CheckedProgram) -> bool:
+    opening = recording.opening
+    same_file = os.path.basename(opening.file) == os.path.basename(program.source.name)
+    return same_file and opening.pipeline in program.pipelines
+
+
+def _verdict(program: CheckedProgram, recording: Recording, options: Namespace) -> tuple[bool, str]:
+    try:
+        _, comparison, _ = _replayed(program, recording, options, _Silent(as_document=True))
+    except CommandError as trouble:
+        return False, str(trouble)
+    if comparison.same:
+        return True, f"{len(comparison.notes)} note(s)" if comparison.notes else ""
+    return False, f"it ended with {ended_with(comparison.recorded)}"
+
+
+class _Silent(Output):
+    """Shows nothing of a run."""
+
+    def printed(self, value: object) -> None: ...
+
+    published = printed

@@ -1,0 +1,47 @@
+"""`halo signal RUN EVENT JSON`: sends an event to a run that may not listen for it yet (runs.md §5)."""
+
+from __future__ import annotations
+
+import sys
+
+from ..app.resuming import signal_line
+from ..boundary.recording import RecordingError
+from ..doors.folder import KeepingError
+from ..doors.stores import Unknown
+from .failing import CommandError
+from .keep import run_store
+from .resume import has_ended, json_value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+
+EXAMPLE = """The event is kept until the run listens for it, and delivered once, in the order of arrival. For example:
+
+  halo signal 6f9696ef-1c2b-4c47-9a1e-3f0c2d1b9a77 Slack.Reaction '{"reaction": "approve"}'
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("run", metavar="RUN")
+    parser.add_argument("event", metavar="EVENT", help="such as Slack.Reaction")
+    parser.add_argument("payload", metavar="JSON", help="the event's payload")
+    parser.epilog = EXAMPLE
+
+
+def execute(options: Namespace) -> int:
+    if not all(options.event.split(".")):
+        raise CommandError(f"an event's name is written like Slack.Reaction, not `{options.event[:80]}`", 2)
+    line = signal_line(options.event, json_value("JSON", options.payload))
+    try:
+        run_store().add(options.run, line)
+    except Unknown:
+        if has_ended(options.run):
+            raise CommandError(f"RESUME_CONFLICT: the run {options.run} has ended, or has not paused yet") from None
+        raise CommandError(f"there is no paused run {options.run}; `halo runs` lists them") from None
+    except (RecordingError, KeepingError) as trouble:
+        raise CommandError(trouble.message) from None
+    if not options.quiet:
+        print(f"kept for the run; it goes on with: halo resume {options.run}", file=sys.stderr)
+    return 0

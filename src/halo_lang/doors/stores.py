@@ -1,0 +1,249 @@
+"""Run stores: where the journals of paused and checkpointed runs are kept (runs.md §5).
+
+Owns the interface, and two homes for it: a folder of files, and memory. One process at a time has a run's journal
+claimed; a signal may be added to it by any. A journal is deleted when its run ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from ..boundary.recording import encoded
+from .folder import AppendFile, KeepingError, file_of, is_run_id, lines_of, made_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any, Protocol
+
+    class RunJournal(Protocol):
+        """One run's journal, claimed by whoever has it."""
+
+        def lines(self) -> Iterator[bytes]:
+            """All lines so far, as they stand."""
+            ...
+
+        def append(self, data: bytes) -> None:
+            """Adds whole lines. Raises `KeepingError`."""
+            ...
+
+        def sync(self) -> None:
+            """Waits until all is on the disk. Raises `KeepingError`."""
+            ...
+
+        def release(self) -> None:
+            """Gives the claim back; the journal stays."""
+            ...
+
+        def delete(self) -> None:
+            """The run has ended: the journal goes, and the claim with it."""
+            ...
+
+    class RunStore(Protocol):
+        """Keeps journals by run id."""
+
+        def create(self, run_id: str) -> RunJournal:
+            """A new, claimed journal. Raises `KeepingError`."""
+            ...
+
+        def claim(self, run_id: str) -> RunJournal:
+            """The journal of a run that goes on. Raises `Conflict` where somebody has it, `Unknown` where none is."""
+            ...
+
+        def add(self, run_id: str, line: Mapping[str, Any]) -> None:
+            """Adds a line to a journal that somebody else may have claimed. Raises `Unknown`, `KeepingError`."""
+            ...
+
+        def ids(self) -> list[str]:
+            """The runs that are kept, the oldest first."""
+            ...
+
+        def peek(self, run_id: str) -> Iterator[bytes]:
+            """A journal's lines, claimed or not. Raises `Unknown`."""
+            ...
+
+
+class Unknown(Exception):
+    """No journal of that run is kept."""
+
+
+class Conflict(Exception):
+    """Somebody else has the run's journal."""
+
+
+class FileRunStore:
+    """Journals as files `ID.jsonl` in a folder, `.halo/runs` by default. A claim is a lock on the file."""
+
+    def __init__(self, folder: str = os.path.join(".halo", "runs")) -> None:
+        self._folder = folder
+
+    def create(self, run_id: str) -> RunJournal:
+        path = file_of(made_folder(self._folder), run_id)
+        try:
+            file = AppendFile(path, new=True)
+        except OSError as trouble:
+            raise KeepingError(f"{path}: cannot be made: {trouble.strerror}") from None
+        if not _claimed(file):
+            raise KeepingError(f"{path}: cannot be locked")
+        return _FileJournal(file)
+
+    def claim(self, run_id: str) -> RunJournal:
+        path = file_of(self._folder, run_id)
+        if not os.path.isfile(path):
+            raise Unknown(run_id)
+        try:
+            file = AppendFile(path)
+        except FileNotFoundError:
+            raise Unknown(run_id) from None
+        except OSError as trouble:
+            raise KeepingError(f"{path}: cannot be opened: {trouble.strerror}") from None
+        if not _claimed(file):
+            file.close()
+            raise Conflict(run_id)
+        if not _is_still(file):  # deleted, by the one who had it, between our opening and our lock
+            file.close()
+            if os.path.exists(path):
+                raise Conflict(run_id)
+            raise Unknown(run_id)
+        file.drop_torn_line()
+        return _FileJournal(file)
+
+    def add(self, run_id: str, line: Mapping[str, Any]) -> None:
+        path = file_of(self._folder, run_id)
+        if not os.path.isfile(path):
+            raise Unknown(run_id)
+        try:
+            file = AppendFile(path)
+        except OSError as trouble:
+            raise KeepingError(f"{path}: cannot be opened: {trouble.strerror}") from None
+        try:
+            if _claimed(file):
+                file.drop_torn_line()  # nobody else is writing
+            file.append(encoded(line))
+            file.sync()
+            if not _is_still(file):
+                raise Unknown(run_id)
+        finally:
+            file.close()
+
+    def ids(self) -> list[str]:
+        try:
+            names = os.listdir(self._folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        found = []
+        for name in names:
+            run_id = name.removesuffix(".jsonl")
+            if name.endswith(".jsonl") and is_run_id(run_id):
+                try:
+                    found.append((os.lstat(os.path.join(self._folder, name)).st_mtime, run_id))
+                except FileNotFoundError:
+                    continue
+        return [run_id for _, run_id in sorted(found)]
+
+    def peek(self, run_id: str) -> Iterator[bytes]:
+        path = file_of(self._folder, run_id)
+        if not os.path.isfile(path):
+            raise Unknown(run_id)
+        return lines_of(path)
+
+
+class _FileJournal:
+    def __init__(self, file: AppendFile) -> None:
+        self._file = file
+
+    def lines(self) -> Iterator[bytes]:
+        return lines_of(self._file.path)
+
+    def append(self, data: bytes) -> None:
+        self._file.append(data)
+
+    def sync(self) -> None:
+        self._file.sync()
+
+    def release(self) -> None:
+        self._file.close()
+
+    def delete(self) -> None:
+        try:
+            os.unlink(self._file.path)
+        except FileNotFoundError:
+            pass
+        finally:
+            self._file.close()
+
+
+class MemoryRunStore:
+    """Journals in memory: for tests, and for hosts that need no run to outlive the process."""
+
+    def __init__(self) -> None:
+        self._journals: dict[str, list[bytes]] = {}
+        self._claimed: set[str] = set()
+
+    def create(self, run_id: str) -> RunJournal:
+        if run_id in self._journals:
+            raise KeepingError(f"a journal of the run {run_id} is kept already")
+        self._journals[run_id] = []
+        self._claimed.add(run_id)
+        return _MemoryJournal(self, run_id)
+
+    def claim(self, run_id: str) -> RunJournal:
+        if run_id not in self._journals:
+            raise Unknown(run_id)
+        if run_id in self._claimed:
+            raise Conflict(run_id)
+        self._claimed.add(run_id)
+        return _MemoryJournal(self, run_id)
+
+    def add(self, run_id: str, line: Mapping[str, Any]) -> None:
+        if run_id not in self._journals:
+            raise Unknown(run_id)
+        self._journals[run_id].append(encoded(line))
+
+    def ids(self) -> list[str]:
+        return list(self._journals)
+
+    def peek(self, run_id: str) -> Iterator[bytes]:
+        if run_id not in self._journals:
+            raise Unknown(run_id)
+        return iter(list(self._journals[run_id]))
+
+
+class _MemoryJournal:
+    def __init__(self, store: MemoryRunStore, run_id: str) -> None:
+        self._store = store
+        self._run_id = run_id
+
+    def lines(self) -> Iterator[bytes]:
+        return iter(list(self._store._journals[self._run_id]))
+
+    def append(self, data: bytes) -> None:
+        self._store._journals[self._run_id] += data.splitlines(keepends=True)
+
+    def sync(self) -> None: ...
+
+    def release(self) -> None:
+        self._store._claimed.discard(self._run_id)
+
+    def delete(self) -> None:
+        self._store._journals.pop(self._run_id, None)
+        self.release()
+
+
+def _claimed(file: AppendFile) -> bool:
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _is_still(file: AppendFile) -> bool:
+    """Whether the opened file is the one that its path names now."""
+    try:
+        at_path = os.stat(file.path)
+    except FileNotFoundError:
+        return False
+    opened = os.fstat(file.fileno())
+    return (at_path.st_dev, at_path.st_ino) == (opened.st_dev, opened.st_ino)
