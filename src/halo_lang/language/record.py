@@ -29,6 +29,7 @@ class _RecordType(type):
         inherited = next((b for b in bases if isinstance(b, _RecordType)), None)
         cls._fields = (inherited._fields if inherited else ()) + own
         cls._defaults = ({**inherited._defaults} if inherited else {}) | defaults
+        cls._copied = None
         setattr(cls, "__match_args__", cls._fields)
         if cls._fields:
             cls.__init__ = _first_init(cls)  # type: ignore[misc]
@@ -37,6 +38,7 @@ class _RecordType(type):
     if TYPE_CHECKING:
         _fields: tuple[str, ...]
         _defaults: dict[str, Any]
+        _copied: Any
 
 
 def _first_init(cls: _RecordType) -> Any:
@@ -58,6 +60,13 @@ def _make_init(fields: tuple[str, ...], defaults: dict[str, Any]) -> Any:
     return made["__init__"]
 
 
+def _make_copied(cls: _RecordType) -> Any:
+    body = "".join(f"    made.{f} = record.{f}\n" for f in cls._fields)
+    made: dict[str, Any] = {"_cls": cls, "_new": object.__new__}
+    exec(f"def copied(record):\n    made = _new(_cls)\n{body}    return made", made)  # noqa: S102 (as above)
+    return made["copied"]
+
+
 class Record(metaclass=_RecordType):
     """The base of every plain, immutable piece of data."""
 
@@ -76,11 +85,16 @@ class Record(metaclass=_RecordType):
 
 def replace(record: R, **changes: Any) -> R:
     """The same record with some fields changed. Raises `TypeError` for a field that it has not."""
-    own = type(record)._fields
-    for name in changes:
-        if name not in own:
-            raise TypeError(f"{type(record).__name__} has no field {name!r}")
-    return type(record)(*[changes[f] if f in changes else getattr(record, f) for f in own])
+    cls = type(record)
+    copied = cls._copied
+    if copied is None:
+        copied = cls._copied = _make_copied(cls)
+    made: R = copied(record)
+    for name, value in changes.items():
+        if name not in cls._fields:
+            raise TypeError(f"{cls.__name__} has no field {name!r}")
+        setattr(made, name, value)
+    return made
 
 
 def fields(record: Record) -> tuple[str, ...]:
