@@ -32,7 +32,14 @@ EXAMPLE = """For example:
 
 
 def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("action", metavar="ACTION", nargs="?", choices=("list", "show", "rm", "export"), default="list")
+    parser.add_argument(
+        "action",
+        metavar="ACTION",
+        nargs="?",
+        choices=("list", "show", "rm", "export"),
+        default="list",
+        help="list (the default), show, export or rm",
+    )
     parser.add_argument("run", metavar="RUN", nargs="?", help="the run's id")
     parser.add_argument("--redact", action="store_true", help="use the file's Redact rules on what is exported")
     parser.add_argument("--json", action="store_true", help="one JSON document")
