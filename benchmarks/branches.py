@@ -1,4 +1,5 @@
-"""Rows 6 and 13: many branches of one `each`. Arguments: how many, how many at a time, the model's milliseconds.
+"""Rows 6 and 13: many branches of one `each`. Arguments: how many, how many at a time, the model's milliseconds;
+1 to record.
 
 With a model that takes time it is the whole against the ideal; with an instant one what a branch costs by itself.
 """
@@ -23,13 +24,13 @@ pipeline Main(pages: List) -> Result:
 
 
 async def main() -> None:
-    count, width, model_ms = sizes(100_000, 1000, 10)
+    count, width, model_ms, recorded = sizes(100_000, 1000, 10, 0)
 
     async def slow(call: Call) -> Answer:
         await asyncio.sleep(model_ms / 1000)
         return Answer("x")
 
-    run = runnable(PROGRAM.format(width), slow if model_ms else instant)
+    run = runnable(PROGRAM.format(width), slow if model_ms else instant, recorded=bool(recorded))
     pages = [f"page {n}" for n in range(count)]
     if not model_ms:
         cpu = await median_s(lambda: run(pages=pages), min(20, repeats(count)))

@@ -1,4 +1,4 @@
-"""Row 5: many pipeline calls in one run. Arguments: how many; 1 where each calls an agent, 0 where it calls nothing."""
+"""Row 5: many pipeline calls in one run. Arguments: how many; 1 where each calls an agent, else 0; 1 to record."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ pipeline One(page: String) -> Result:
 
 
 async def main() -> None:
-    count, asks = sizes(100_000, 1)
-    run = runnable(PROGRAM.format('> Writer.summarize("Summarize {{page}}.")' if asks else '? (page != "")'))
+    count, asks, recorded = sizes(100_000, 1, 0)
+    stage = '> Writer.summarize("Summarize {{page}}.")' if asks else '? (page != "")'
+    run = runnable(PROGRAM.format(stage), recorded=bool(recorded))
     pages = [f"page {n}" for n in range(count)]
     await run(pages=pages[:100])
     before = resident_mib()

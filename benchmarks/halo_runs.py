@@ -5,7 +5,9 @@ The one place here that knows how a run is wired, so that all rows measure the s
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Awaitable, Callable
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from halo_lang.boundary.call import AGENT, TOOL, Answer, Call
@@ -13,6 +15,8 @@ from halo_lang.check.check import check
 from halo_lang.check.program import CheckedProgram
 from halo_lang.doors.account import Account
 from halo_lang.doors.answering import answered
+from halo_lang.doors.folder import AppendFile
+from halo_lang.doors.keeping import Keeper
 from halo_lang.doors.live import Live
 from halo_lang.language.source import Source
 from halo_lang.runtime.driver import Driver
@@ -47,14 +51,27 @@ def checked(text: str) -> CheckedProgram:
     return program
 
 
-def runnable(text: str, agent: Door = instant, tool: Door = instant) -> Callable[..., Awaitable[Any]]:
-    """A function that runs the pipeline `Main` of a program, compiled once, and gives its output."""
+def runnable(
+    text: str, agent: Door = instant, tool: Door = instant, *, recorded: bool = False
+) -> Callable[..., Awaitable[Any]]:
+    """A function that runs the pipeline `Main` of a program, compiled once, and gives its output.
+
+    With `recorded` every answer is written to a file before the run gets it, as in `halo run`.
+    """
     pipeline = compiled_program(checked(text))["Main"]
+    gc.set_threshold(10_000)  # as the command `halo` does
 
     async def run(**params: Any) -> Any:
         run = Run("00000000-0000-4000-8000-000000000000", Silent())
         frame = Frame(run, "Main", params, (), "", pipeline.governed_by(()), 0)
-        ending = await answered(Driver(pipeline.run(frame)), Account(), live=Live({AGENT: agent, TOOL: tool}))
+        live = Live({AGENT: agent, TOOL: tool})
+        if not recorded:
+            ending = await answered(Driver(pipeline.run(frame)), Account(), live=live)
+        else:
+            with TemporaryDirectory() as folder:
+                keeper = Keeper(AppendFile(f"{folder}/recording.jsonl", new=True))
+                ending = await answered(Driver(pipeline.run(frame)), Account(), live=live, keeper=keeper)
+                keeper.close()
         assert ending.status == "completed", ending
         return ending.output
 

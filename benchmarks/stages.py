@@ -1,4 +1,4 @@
-"""Rows 4 and 13: one stage with an instant model, through the live loop. Argument: how many stages."""
+"""Rows 4 and 13: one stage with an instant model, through the live loop. Arguments: how many stages; 1 to record."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from programs import stages
 
 
 async def main() -> None:
-    (count,) = sizes(100)
-    run = runnable(stages(count))
+    count, recorded = sizes(100, 0)
+    run = runnable(stages(count), recorded=bool(recorded))
     taken = await median_s(lambda: run(topic="x"), repeats(count))
     report(us_stage=taken / count * 1e6)
 

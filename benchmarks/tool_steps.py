@@ -1,6 +1,6 @@
 """Row 7: one step of an agent (a model's answer and the tool call it asks for), checked by a policy.
 
-Argument: how many runs of eight steps.
+Arguments: how many runs of eight steps; 1 to record.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ async def tool(call: Call) -> Answer:
 
 
 async def main() -> None:
-    (runs,) = sizes(300)
-    run = runnable(PROGRAM, model, tool)
+    runs, recorded = sizes(300, 0)
+    run = runnable(PROGRAM, model, tool, recorded=bool(recorded))
     taken = await median_s(lambda: run(task="x"), runs)
     report(us_step=taken / STEPS * 1e6)
 

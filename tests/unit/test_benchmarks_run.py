@@ -23,6 +23,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     ("command", "figures"),
     [
         ("stages.py 3", {"us_stage"}),
+        ("stages.py 3 1", {"us_stage"}),
         ("calls.py 20 1", {"wall_s", "cpu_s", "us_call", "mib_more"}),
         ("calls.py 20 0", {"wall_s", "cpu_s", "us_call", "mib_more"}),
         ("branches.py 20 4 1", {"wall_s", "cpu_s", "times_ideal", "mib_more"}),
