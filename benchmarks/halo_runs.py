@@ -56,22 +56,21 @@ def runnable(
 ) -> Callable[..., Awaitable[Any]]:
     """A function that runs the pipeline `Main` of a program, compiled once, and gives its output.
 
-    With `recorded` every answer is written to a file before the run gets it, as in `halo run`.
+    With `recorded` every answer is written to a file before the run gets it, as in `halo run` (but to the same file,
+    for making and deleting files is none of what is measured).
     """
     pipeline = compiled_program(checked(text))["Main"]
     gc.set_threshold(10_000)  # as the command `halo` does
+    folder = TemporaryDirectory()
 
     async def run(**params: Any) -> Any:
         run = Run("00000000-0000-4000-8000-000000000000", Silent())
         frame = Frame(run, "Main", params, (), "", pipeline.governed_by(()), 0)
         live = Live({AGENT: agent, TOOL: tool})
-        if not recorded:
-            ending = await answered(Driver(pipeline.run(frame)), Account(), live=live)
-        else:
-            with TemporaryDirectory() as folder:
-                keeper = Keeper(AppendFile(f"{folder}/recording.jsonl", new=True))
-                ending = await answered(Driver(pipeline.run(frame)), Account(), live=live, keeper=keeper)
-                keeper.close()
+        keeper = Keeper(AppendFile(f"{folder.name}/recording.jsonl")) if recorded else None
+        ending = await answered(Driver(pipeline.run(frame)), Account(), live=live, keeper=keeper)
+        if keeper is not None:
+            keeper.close()
         assert ending.status == "completed", ending
         return ending.output
 
