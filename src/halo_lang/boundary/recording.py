@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..language.values import Value
-    from .call import Message, ModelRequest, Scope
+    from .call import Message, ModelRequest, Scope, ToolOffer
 
 VERSION = 1
 NANO = 1_000_000_000
@@ -151,9 +151,27 @@ def _asked(request: ModelRequest) -> str:
         request.system,
         [_message(message) for message in request.messages],
         [request.max_tokens, request.temperature, request.top_p],
-        [[offer.name, offer.about, offer.schema] for offer in request.tools],
     ]
-    return sha256(_canonical()(content).encode("utf-8", "surrogatepass")).hexdigest()
+    text = f"{_canonical()(content)[:-1]},{_offered(request.tools)}]"
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _offered(tools: tuple[ToolOffer, ...]) -> str:
+    """Offered tools as canonical JSON. An agent offers the same ones in each request, and their schemas are long: the
+    text of the last few is kept, by the tuple itself, which is kept with it so that none can take its place."""
+    if not tools:
+        return "[]"
+    known = _offers.get(id(tools))
+    if known is None:
+        if len(_offers) >= _MAX_OFFERS:
+            _offers.clear()
+        text = _canonical()([[offer.name, offer.about, offer.schema] for offer in tools])
+        known = _offers[id(tools)] = (tools, text)
+    return known[1]
+
+
+_MAX_OFFERS = 100
+_offers: dict[int, tuple[tuple[ToolOffer, ...], str]] = {}
 
 
 def _message(message: Message) -> list[Any]:
