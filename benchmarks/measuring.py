@@ -31,9 +31,9 @@ async def median_s(run: Callable[[], Awaitable[object]], times: int) -> float:
     It is the processor's time, which is the clock's where nothing else runs, and hardly changes where something does.
     """
     await run()
+    gc.collect()
     durations = []
     for _ in range(times):
-        gc.collect()
         began = time.process_time()
         await run()
         durations.append(time.process_time() - began)
