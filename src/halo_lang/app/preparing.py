@@ -13,7 +13,8 @@ from pathlib import Path
 from ..boundary.call import AGENT, TOOL
 from ..boundary.host import ConfigError, ProviderHost
 from ..catalog.describe import EnvRef
-from ..check.reach import reach
+from ..check.program import AgentCall, ToolCall
+from ..check.reach import calls_of, reach
 from ..language.record import Record, replace
 from ..plan.totals import limited_agents
 
@@ -52,22 +53,23 @@ def outside(
     priced: Callable[[str], bool],
     *,
     kinds: frozenset[str],
+    mocked: Callable[[str], bool],
 ) -> Outside:
-    """Resolves what the pipeline can reach, as far as calls of `kinds` are made for real. Raises `ConfigError` naming
-    every variable that is missing.
+    """Resolves what the pipeline can reach, as far as calls of `kinds` are made for real and their targets are not
+    `mocked`. Raises `ConfigError` naming every variable that is missing.
 
     A model without a price under a spend limit is refused here too: the checker cannot know what a variable holds.
     """
     program = what.program
-    reached = reach(program, what.pipeline)
+    agents, used = _needed(what, kinds, mocked)
     missing: list[str] = []
     secrets: dict[str, str] = {}
     resolved: dict[str, dict[str, Any]] = {}
-    for name in reached.tools if TOOL in kinds else ():
+    for name in used:
         resolved[name] = _resolved(program.tools[name], environment, secrets, missing)
     models: dict[str, str] = {}
     limits = limited_agents(program, what.pipeline)
-    for name in reached.agents if AGENT in kinds else ():
+    for name in agents:
         asked, model = _model(program.agents[name], environment, missing)
         if model is None:
             continue
@@ -89,6 +91,25 @@ def outside(
     if missing:
         raise ConfigError("\n".join(dict.fromkeys(missing)))
     return Outside(models, resolved, secrets)
+
+
+def _needed(what: What, kinds: frozenset[str], mocked: Callable[[str], bool]) -> tuple[list[str], list[str]]:
+    """The agents that are asked for real and the tools that are called so, in the order of first use."""
+    program = what.program
+    agents: dict[str, None] = {}
+    tools: dict[str, None] = {}
+    for name in reach(program, what.pipeline).pipelines:
+        for call in calls_of(program.pipelines[name]):
+            if isinstance(call, ToolCall) and not mocked(call.target):
+                tools[call.tool.name] = None
+            elif isinstance(call, AgentCall) and not mocked(call.target):
+                agents[call.agent.name] = None
+                tools.update((tool, None) for tool in call.tools if not _is_mocked(program.tools[tool], mocked))
+    return list(agents) if AGENT in kinds else [], list(tools) if TOOL in kinds else []
+
+
+def _is_mocked(tool: Tool, mocked: Callable[[str], bool]) -> bool:
+    return bool(tool.methods) and all(mocked(f"{tool.name}.{method.name}") for method in tool.methods or ())
 
 
 def _resolved(tool: Tool, environment: Environment, secrets: dict[str, str], missing: list[str]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from .running import EVERYTHING, Recorded, run_live
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from ..boundary.call import Call
@@ -107,9 +107,14 @@ def check_program(resumed: Resumed, program: CheckedProgram, *, changed: bool) -
     )
 
 
-def write_answers(resumed: Resumed, given: Iterable[Given], recording: AppendFile | None) -> Resumed:
+def write_answers(
+    resumed: Resumed,
+    given: Iterable[Given],
+    recording: AppendFile | None,
+    tell: Callable[[Mapping[str, Any]], None] | None = None,
+) -> Resumed:
     """Writes answers into the journal (and the recording), so that the run gets them as it goes on; gives what the
-    journal holds then. Raises `ResumeError` for an answer that fits no wait, or does not say which of several."""
+    journal holds then. `tell` is given the line of each. Raises `ResumeError` for an answer that fits no wait, or does not say which of several."""
     lines: list[dict[str, Any]] = [{"type": "resume", "at": now()}]
     open_waits = list(resumed.waits)
     for one in given:
@@ -132,6 +137,10 @@ def write_answers(resumed: Resumed, given: Iterable[Given], recording: AppendFil
     resumed.journal.sync()
     if recording is not None:
         recording.append(data)
+    if tell is not None:
+        for line in lines:
+            if line["type"] == "call":
+                tell(line)
     return Resumed(resumed.run_id, resumed.journal, read_journal(resumed.journal.lines()))
 
 
@@ -153,6 +162,7 @@ async def resume(
     recording: AppendFile | None = None,
     redact: Redaction | None = None,
     stop: Stop | None = None,
+    tell: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> RunResult:
     """Goes on with a claimed run. `old` is the number of the last line that the run had before this resume.
 
@@ -160,7 +170,7 @@ async def resume(
     """
     content = resumed.content
     durable = bool(content.opening.more.get("checkpoint"))
-    keeper = Keeper(recording, resumed.journal, redact=redact, durable=durable)
+    keeper = Keeper(recording, resumed.journal, redact=redact, durable=durable, tell=tell)
     kept = Kept(resumed.run_id, keeper, store, journaled=content.journaled)
     muted = Muted(host.watcher)
 

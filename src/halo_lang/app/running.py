@@ -35,14 +35,15 @@ EVERYTHING = frozenset((AGENT, TOOL, APPROVAL, YIELD, LISTEN))
 
 
 class Host(Record):
-    """What a live run is given: the program's file, settings, who is shown the run and who is asked, and the kept plan
-    that it is held to, if any."""
+    """What a live run is given: the program's file, settings, who is shown the run and who is asked, the kept plan that
+    it is held to, if any, and `mocks` for calls that are not made for real (`doors/mock.py`)."""
 
     file: Path
     settings: Settings
     watcher: Watcher
     handlers: Handlers
     within: Within | None = None
+    mocks: Mapping[str, Value | Callable[[Call], Answer]] = {}
 
 
 class Recorded(Record):
@@ -97,7 +98,12 @@ async def run_live(
     client = ModelClient(settings.environment, settings.project.models, host.file.resolve().parent)
     day = today()
     found = outside(
-        what, settings.environment, client, lambda m: settings.project.price(m, day) is not None, kinds=kinds
+        what,
+        settings.environment,
+        client,
+        lambda model: settings.project.price(model, day) is not None,
+        kinds=kinds,
+        mocked=lambda target: target in host.mocks or target.partition(".")[0] in host.mocks,
     )
     tools = start_tools(what.program, host.file, found.settings, settings.environment)
     kept: Kept | None = None
@@ -129,6 +135,7 @@ async def run_live(
             run.driver,
             run.account,
             feed=None if recorded is None else recorded.feed,
+            mock=Mock(host.mocks, now=now, publish=watcher.published, defaults=False) if host.mocks else None,
             live=live,
             keeper=keeper,
             stuck=None if recorded is None else recorded.stuck,

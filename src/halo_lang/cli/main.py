@@ -72,9 +72,9 @@ def _command(argv: list[str]) -> int:
         print(_overview())
         return 0
     if name in ("--version", "version"):
-        from .. import __version__
+        from ..version import VERSION
 
-        print(f"halo {__version__}")
+        print(f"halo {VERSION}")
         return 0
     if name not in COMMANDS:
         from ..language.diagnostics import did_you_mean

@@ -6,7 +6,7 @@ never waits, so that `without_waiting` can run it with no event loop at all.
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import deque
 from contextlib import suppress
 
 from ..language.record import Record
@@ -107,8 +107,8 @@ async def answered(
 ) -> Ending:
     """Answers all that a run asks until it ends, or pauses because nobody is there for what it still asks.
 
-    `feed` answers from what was recorded, then `mock` from what it was given, then `live` in the world. Where none of
-    them can answer any more, `stuck` may give an answer to one of the requests that wait; else the run pauses.
+    `feed` answers from what was recorded, then `mock` what it covers, then `live` in the world. Where none of them can
+    answer any more, `stuck` may give an answer to one of the requests that wait; else the run pauses.
     `keeper` writes down what comes from the world, before the run gets it; `answering` is told of every answer.
     """
     doors = Doors(feed, mock, live, keeper, stuck, answering)
@@ -141,7 +141,8 @@ async def answered(
 async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | None) -> tuple[Call, ...]:
     """Hands in answers until the run has ended or is asked to stop; gives the calls that it waits for if it pauses."""
     feed, mock, live, keeper = doors.feed, doors.mock, doors.live, doors.keeper
-    waiting: OrderedDict[Request, None] = OrderedDict()  # one whose first key is found at once, also after deletions
+    waiting: dict[Request, None] = {}
+    for_mock: deque[Request] = deque()
     unsent: list[Request] = []
     handed_in = 0
     while not driver.ended:
@@ -149,17 +150,18 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
             waiting[request] = None
             if feed is not None:
                 feed.add(request)
-        if live is not None:
-            unsent += driver.asked
+            if mock is not None and mock.covers(request.call):
+                for_mock.append(request)
+            elif live is not None:
+                unsent.append(request)
         driver.asked.clear()
         arrived: list[tuple[Request, Answer]] | None = None
         if feed is not None and (hit := feed.take()) is not None:
             driver.asides.clear()  # nobody is asked on the side about what was recorded
             arrived = [hit]
-        elif mock is not None and waiting:
+        elif mock is not None and (mocked := _next_waiting(for_mock, waiting)) is not None:
             driver.asides.clear()
-            first = next(iter(waiting))
-            arrived = [(first, mock.answer(first.call))]
+            arrived = [(mocked, mock.answer(mocked.call))]
         elif live is not None:
             if stop is not None and stop.asked:
                 return ()
@@ -190,6 +192,15 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
                 doors.answering(request.call, answer)
             driver.hand_in(request, answer)
     return ()
+
+
+def _next_waiting(requests: deque[Request], waiting: dict[Request, None]) -> Request | None:
+    """The first of some requests that still waits; takes it."""
+    while requests:
+        request = requests.popleft()
+        if request in waiting:
+            return request
+    return None
 
 
 async def _next_live(

@@ -12,7 +12,7 @@ from ..runtime.redact import redacted_value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from ..boundary.call import Answer, Call
@@ -30,7 +30,8 @@ class Keeper:
 
     `recording` is the recording's file, on which `redact` works if it is given; `journal` the run's journal, on which
     nothing does, for a resume needs the values as they were. With `durable` the journal is synced before an answer is
-    handed on and before a call with an effect is made. With `spools` the lines are kept in memory for `pause`.
+    handed on and before a call with an effect is made. With `spools` the lines are kept in memory for `pause`. `tell`
+    is given the line of every answer.
     """
 
     def __init__(
@@ -41,9 +42,11 @@ class Keeper:
         redact: Redaction | None = None,
         durable: bool = False,
         spools: bool = False,
+        tell: Callable[[Mapping[str, Any]], None] | None = None,
     ) -> None:
         self._recording = recording
         self._redact = redact
+        self._tell = tell
         self.journal = journal
         self.durable = durable and journal is not None
         self._spool: list[bytes] | None = [] if spools and journal is None else None
@@ -70,7 +73,10 @@ class Keeper:
 
     def answered(self, call: Call, answer: Answer, *, late: bool = False) -> None:
         """Writes the line of an answer. Raises `KeepingError`."""
-        self.write(call_line(call, answer, late=late))
+        line = call_line(call, answer, late=late)
+        self.write(line)
+        if self._tell is not None:
+            self._tell(line)
 
     async def sync(self) -> None:
         """Waits until all that was written so far is on the disk. All who ask while a sync is under way share the next

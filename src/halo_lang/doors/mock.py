@@ -19,39 +19,49 @@ if TYPE_CHECKING:
 class Mock:
     """Answers by target: the method's own entry (`Writer.draft`) before the agent's or tool's (`Writer`), before the
     default. An entry is an answer, `{"sequence": [a, b]}` (one after the other in each scope, the last again and
-    again) or `{"error": "message"}`.
+    again), `{"error": "message"}`, or a function of the call that gives an `Answer`. Without `defaults` it covers only
+    the calls that have an entry.
 
     `now` gives the time for `System.Now`; `publish` is called with what `System.Publish` hands over; `refusal` answers
     calls that are not to be made at all.
     """
 
-    __slots__ = ("_answers", "_now", "_publish", "_refusal", "_used")
+    __slots__ = ("_answers", "_defaults", "_now", "_publish", "_refusal", "_used")
 
     def __init__(
         self,
-        answers: Mapping[str, Value],
+        answers: Mapping[str, Value | Callable[[Call], Answer]],
         *,
         now: Callable[[], str],
         publish: Callable[[Value], None],
         refusal: Callable[[Call], Answer | None] | None = None,
+        defaults: bool = True,
     ) -> None:
         self._answers = answers
+        self._defaults = defaults
         self._now = now
         self._publish = publish
         self._refusal = refusal
         self._used: dict[tuple[str, Scope], int] = {}
 
+    def covers(self, call: Call) -> bool:
+        """Whether the call is the mock's to answer."""
+        return self._defaults or self._entry(call) is not None or call.target in ("System.Now", "System.Wait")
+
     def answer(self, call: Call) -> Answer:
-        """The answer to a call; always one."""
+        """The answer to a call that it covers."""
         refused = None if self._refusal is None else self._refusal(call)
         if refused is not None:
             return refused
         key = self._entry(call)
         if key is None:
             return self._default(call)
-        entry = self._answers[key]
+        entry: Any = self._answers[key]
+        if callable(entry):
+            made: Answer = entry(call)
+            return made
         if isinstance(entry, dict) and entry.keys() == {"sequence"}:
-            sequence: Any = entry["sequence"]
+            sequence = entry["sequence"]
             used = self._used.get((key, call.scope), 0)
             self._used[(key, call.scope)] = used + 1
             entry = sequence[min(used, len(sequence) - 1)]

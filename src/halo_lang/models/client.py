@@ -14,9 +14,9 @@ from types import ModuleType
 
 import aiohttp
 
-from .. import __version__
 from ..boundary.call import Answer, ModelRequest
 from ..boundary.host import Environment
+from ..version import VERSION
 from . import adapter, anthropic, embedded, openai
 from .providers import ADAPTER, ANTHROPIC, EMBEDDED, Endpoint, endpoint
 from .reply import Malformed, decoded, mended, unusable
@@ -89,7 +89,7 @@ class ModelClient:
         if target is None:
             if found.wire == EMBEDDED:
                 found = await embedded.start(found, self._base)
-            target = self._targets[request.model] = Target(found, f"halo-lang/{__version__}")
+            target = self._targets[request.model] = Target(found, f"halo-lang/{VERSION}")
         if self._session is None:
             self._session = session(_in_flight())
         wire = _wire(found)

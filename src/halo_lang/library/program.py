@@ -1,0 +1,131 @@
+"""Programs for the library: loaded, checked, planned (library.md)."""
+
+from __future__ import annotations
+
+import os
+
+from ..app.clock import today
+from ..app.project import Project, read_project
+from ..boundary.host import ConfigError
+from ..check.check import check_bytes
+from ..language.diagnostics import ERROR, render
+from ..language.source import MAX_BYTES
+from ..plan.bounds import INPUT_TOKENS
+from ..plan.making import make_plan
+from ..plan.report import report
+from .errors import HaloError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..check.program import Agent, CheckedPipeline, CheckedProgram, Tool
+    from ..language.diagnostics import Diagnostic
+    from ..plan.plan import Plan, PlannedCall, PlannedStage, Summary
+
+
+class Program:
+    """A program without errors. `checked` is its resolved form, for tools that look deeper."""
+
+    def __init__(self, checked: CheckedProgram, path: str, project: Project) -> None:
+        self.checked = checked
+        self.path = path
+        self.project = project
+
+    @property
+    def warnings(self) -> tuple[Diagnostic, ...]:
+        return self.checked.diagnostics
+
+    @property
+    def pipelines(self) -> tuple[CheckedPipeline, ...]:
+        return tuple(self.checked.pipelines.values())
+
+    @property
+    def agents(self) -> tuple[Agent, ...]:
+        return tuple(self.checked.agents.values())
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The declared tools, without the stores."""
+        return tuple(tool for tool in self.checked.tools.values() if tool.keyword == "tool")
+
+    @property
+    def stores(self) -> tuple[Tool, ...]:
+        return tuple(tool for tool in self.checked.tools.values() if tool.keyword == "store")
+
+    def pipeline(self, name: str | None) -> CheckedPipeline:
+        """The pipeline of that name; without one the only one, or `Main`. Raises `HaloError`."""
+        pipelines = self.checked.pipelines
+        if name is None:
+            name = next(iter(pipelines)) if len(pipelines) == 1 else "Main"
+        if name not in pipelines:
+            known = ", ".join(pipelines) or "none"
+            raise HaloError("UNKNOWN_NAME", f"{self.path}: there is no pipeline `{name}`; there are: {known}")
+        return pipelines[name]
+
+    def plan(self, pipeline: str | None = None, *, input_tokens: int = INPUT_TOKENS) -> ProgramPlan:
+        """What a run of the pipeline could do and cost (plan.md). Raises `HaloError` for an unknown pipeline."""
+        day = today()
+        name = self.pipeline(pipeline).name
+        return ProgramPlan(make_plan(self.checked, name, lambda m: self.project.price(m, day), input_tokens))
+
+
+class ProgramPlan:
+    """A plan. `str(plan)` is what `halo plan` prints."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def __str__(self) -> str:
+        return report(self._plan)
+
+    @property
+    def pipeline(self) -> str:
+        return self._plan.pipeline
+
+    @property
+    def stages(self) -> tuple[PlannedStage, ...]:
+        return self._plan.stages
+
+    @property
+    def summary(self) -> Summary:
+        return self._plan.summary
+
+    @property
+    def max_cost(self) -> float | None:
+        """The worst-case model cost in US dollars; None where it is unbounded or no model has a price."""
+        cost = self._plan.summary.cost
+        return None if cost is None else cost / 1_000_000_000
+
+    @property
+    def calls(self) -> tuple[PlannedCall, ...]:
+        """Every tool call of the plan, each once, in the order of first use."""
+        return tuple(dict.fromkeys(call for stage in self._plan.stages for call in stage.calls))
+
+
+def load(path: str | os.PathLike[str]) -> Program:
+    """Reads and checks a `.halo` file. Raises `HaloError` with `diagnostics` where it has errors, and one naming the
+    file where it cannot be read."""
+    name = os.fspath(path)
+    try:
+        with open(name, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as trouble:
+        reason = getattr(trouble, "strerror", None) or str(trouble)
+        raise HaloError("", f"{name}: cannot be read: {reason}") from None
+    return loads(data, path=name)
+
+
+def loads(text: str | bytes, *, path: str = "program.halo") -> Program:
+    """A program from its text. `path` names it in messages, and says where its tools' folders and its `halo.toml` are.
+    Raises `HaloError` as `load` does."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    try:
+        project = read_project(path)
+    except ConfigError as trouble:
+        raise HaloError("CONFIG", str(trouble)) from None
+    day = today()
+    checked = check_bytes(path, data, priced=lambda model: project.price(model, day) is not None)
+    errors = tuple(d for d in checked.diagnostics if d.severity == ERROR)
+    if errors:
+        shown = "\n\n".join(render(d, checked.source) for d in errors[:10])
+        raise HaloError(errors[0].code, f"{path} has {len(errors)} error(s)\n\n{shown}", errors)
+    return Program(checked, path, project)

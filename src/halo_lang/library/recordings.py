@@ -1,0 +1,171 @@
+"""Recordings for the library: made from a run, read, and made into mocks (library.md, runs.md §3, §4)."""
+
+from __future__ import annotations
+
+import os
+
+from ..app.clock import now
+from ..boundary.call import AGENT, APPROVAL, TOOL, Answer, failed
+from ..boundary.recording import Entry, RecordingError, encoded, finish_line, question, start_line
+from ..doors.folder import KeepingError, file_of
+from ..doors.recordings import Recording, new_recording, read_recording_file
+from ..language.record import Record
+from .errors import HaloError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from ..boundary.call import Call
+    from ..doors.folder import AppendFile
+    from ..language.values import Value
+
+
+class RecordedCall(Record):
+    """A call and the answer that the run got, as a recorder is told. `line` is its line in a recording."""
+
+    kind: str
+    target: str
+    scope: tuple[int, ...]
+    value: Value
+    error: dict[str, str] | None
+    tool_calls: tuple[dict[str, Any], ...]
+    line: Mapping[str, Any]
+
+
+def recorded_call(line: Mapping[str, Any]) -> RecordedCall:
+    """A line in the form that a recorder is told."""
+    return RecordedCall(
+        line["kind"],
+        line["target"],
+        tuple(line["scope"]),
+        line.get("value"),
+        line.get("error"),
+        tuple(line.get("toolCalls", ())),
+        line,
+    )
+
+
+class Recorder:
+    """Writes a recording into a folder. Give `record` to `HaloRuntime(recorder=…)`, call `start` before the run and
+    `finish` after it. Raises `HaloError` where the folder or the file cannot be written."""
+
+    def __init__(self, folder: str | os.PathLike[str], run_id: str) -> None:
+        self._folder = os.fspath(folder)
+        self._run_id = run_id
+        self._file: AppendFile | None = None
+
+    def start(
+        self, pipeline: str, args: Mapping[str, Value] | None = None, *, file: str = "", sha256: str = ""
+    ) -> None:
+        """Begins the recording."""
+        try:
+            self._file = new_recording(self._folder, self._run_id)
+        except (KeepingError, RecordingError) as trouble:
+            raise HaloError("CONFIG", trouble.message) from None
+        self._write(start_line(self._run_id, pipeline, args or {}, file, sha256, now()))
+
+    def record(self, call: RecordedCall) -> None:
+        """Adds a call's line."""
+        self._write(call.line)
+
+    def finish(self, *, status: str, output: Value = None, error: Any = None, waits: Iterable[Any] = ()) -> None:
+        """Ends the recording. `error` may be a result's error, or its form in JSON."""
+        if error is not None and not isinstance(error, dict):
+            error = {"code": error.code, "message": error.message, "stage": error.stage, "at": error.at}
+        self._write(finish_line(status, output, error, waits))
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        if self._file is None:
+            raise HaloError("CONFIG", "call `start` before the run, and `finish` once, after it")
+        try:
+            self._file.append(encoded(line))
+        except KeepingError as trouble:
+            raise HaloError("CONFIG", trouble.message) from None
+
+
+class ReadRecording:
+    """A recording that was read. `status`, `output` and `error` are how the run ended, None where it did not."""
+
+    def __init__(self, recording: Recording) -> None:
+        finish = recording.finish or {}
+        self.recording = recording
+        self.run_id = recording.opening.run_id
+        self.pipeline = recording.opening.pipeline
+        self.args = recording.opening.args
+        self.status: str | None = finish.get("status")
+        self.output: Value = finish.get("output")
+        self.error: dict[str, Value] | None = finish.get("error")
+
+
+def read_recording(folder: str | os.PathLike[str], run_id: str) -> ReadRecording:
+    """Reads a recording. Raises `HaloError` (`RECORDING_INVALID`) for one that is not there or is malformed."""
+    try:
+        return ReadRecording(read_recording_file(file_of(os.fspath(folder), run_id)))
+    except RecordingError as trouble:
+        raise HaloError("RECORDING_INVALID", trouble.message) from None
+
+
+def replay_mocks(
+    recording: ReadRecording,
+    *,
+    live_models: bool = False,
+    live_tools: bool = False,
+    tools: Iterable[str] | None = None,
+) -> dict[str, Callable[[Call], Answer]]:
+    """Mocks for `mock_all` that answer as the recording does (the seed page *Plan and Replay*).
+
+    Give `tools`, the names of the declared tools and stores, to refuse calls of tools that the recording never called;
+    without it such calls would run for real. A call finds the answer that it had: by its place and question, then by
+    its question, then by its place, then by the recorded order of its target.
+    """
+    entries: dict[str, list[Entry]] = {}
+    for entry in recording.recording.entries():
+        is_live = (entry.kind == AGENT and live_models) or (entry.kind in (TOOL, APPROVAL) and live_tools)
+        if not is_live:
+            entries.setdefault(_key(entry.kind, entry.target), []).append(entry)
+    mocks: dict[str, Callable[[Call], Answer]] = {key: _Answers(key, left) for key, left in entries.items()}
+    if not live_models:
+        for agent in {key.partition(".")[0] for key, left in entries.items() if left[0].kind == AGENT}:
+            mocks.setdefault(agent, _Answers(agent, []))
+    if not live_tools:
+        named = {key.partition(".")[0] for key, left in entries.items() if left[0].kind == TOOL}
+        for tool in (named | set(tools or ())) - {"System"}:
+            mocks.setdefault(tool, _Answers(tool, []))
+    return mocks
+
+
+def _key(kind: str, target: str) -> str:
+    return "approval" if kind == APPROVAL else target
+
+
+class _Answers:
+    """The recorded answers of one target that are not used yet."""
+
+    def __init__(self, key: str, left: list[Entry]) -> None:
+        self._key = key
+        self._left = left
+
+    def __call__(self, call: Call) -> Answer:
+        asked, scope = question(call), call.scope
+        same_target = [e for e in self._left if e.target == call.target]
+        for fits in (
+            lambda e: e.asked == asked and e.scope == scope,
+            lambda e: e.asked == asked,
+            lambda e: e.scope == scope,
+            lambda e: call.kind == AGENT or e.scope is None,
+        ):
+            found = next((e for e in same_target if fits(e)), None)
+            if found is not None:
+                self._left.remove(found)
+                return found.answer
+        return failed(
+            "REPLAY_MISMATCH", f"the pipeline or its input changed: the recording has no answer for {call.target}"
+        )
+
+
+__all__ = ["ReadRecording", "RecordedCall", "Recorder", "read_recording", "replay_mocks"]

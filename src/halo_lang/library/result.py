@@ -1,0 +1,66 @@
+"""What a run came to, for the library (library.md)."""
+
+from __future__ import annotations
+
+from ..language.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..app.result import RunError, Shadow
+    from ..app.result import RunResult as Result
+    from ..language.values import Value
+
+
+class RunUsage(Record):
+    """Tokens of all answered requests."""
+
+    input: int
+    output: int
+    cached: int
+
+
+class RunResult(Record):
+    """How a run ended (runs.md §2), and what it did.
+
+    `status` is `completed`, `halted`, `paused`, `failed` or `cancelled`. `cost` and `unsettled` are US dollars,
+    `duration` seconds. `calls` counts stages and tool calls by target. `waits` are what a paused run waits for.
+    """
+
+    status: str
+    output: Value
+    context: dict[str, Value]
+    error: RunError | None
+    cost: float
+    unsettled: float
+    usage: RunUsage
+    calls: dict[str, int]
+    waits: tuple[dict[str, Any], ...]
+    shadows: tuple[Shadow, ...]
+    run_id: str
+    duration: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether the run came to its end without a failure: completed, or halted by a gate."""
+        return self.status in ("completed", "halted")
+
+
+def public_result(result: Result) -> RunResult:
+    """The library's form of a result."""
+    account = result.account
+    return RunResult(
+        result.status,
+        result.output,
+        result.context,
+        result.error,
+        account.cost / 1_000_000_000,
+        account.unsettled / 1_000_000_000,
+        RunUsage(account.input, account.output, account.cached),
+        result.calls,
+        result.waits,
+        result.shadows,
+        result.run_id,
+        result.ms / 1000,
+    )

@@ -1,0 +1,245 @@
+"""`HaloRuntime`: runs programs from Python (library.md).
+
+Owns what a host gives once and what each run needs: handlers, mocks, a recorder, a run store. Several runtimes work
+side by side; cancelling a run's task leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from ..app.clock import new_run_id
+from ..app.kept import Kept, write_opening
+from ..app.resuming import Given, ResumeError, check_program, claim, resume, signal_line, write_answers
+from ..app.running import Host, run_live
+from ..app.settings import Settings
+from ..app.underway import What
+from ..boundary.host import ConfigError, Environment, Handlers
+from ..boundary.recording import RecordingError
+from ..doors.answering import Stop
+from ..doors.folder import KeepingError
+from ..doors.keeping import Keeper
+from ..doors.stores import MemoryRunStore, Unknown
+from .errors import HaloError
+from .events import Event, EventStream, Watching
+from .program import Program
+from .recordings import recorded_call
+from .result import RunResult, public_result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+    from typing import Any, Self
+
+    from ..app.resuming import Resumed
+    from ..boundary.call import Answer, Call
+    from ..boundary.host import Preview
+    from ..doors.stores import RunStore
+    from ..language.values import Value
+    from .recordings import RecordedCall
+
+    Handler = Callable[[Call], Value | Awaitable[Value]]
+    ApprovalHandler = Callable[[Call, Preview | None], Value | Awaitable[Value]]
+
+
+class HaloRuntime:
+    """Runs the pipelines of one program.
+
+    `recorder` is told of each recorded call. `run_store` keeps paused runs: in memory unless another is given.
+    `environment` are the variables for `Env` references and keys: the process's unless others are given; no `.env` is
+    read. Handlers may be plain functions or asynchronous ones. `on_yield` and `on_listen` get the call and give the
+    answer; `on_approval` gets the call and the preview of a file's change and gives a yes or no, or
+    `{"approved": True, "args": …}` with changed arguments. `on_print` and `on_publish` get what a program shows, and
+    `on_event` every event. Without a handler a run pauses where it asks somebody.
+    """
+
+    def __init__(
+        self,
+        *,
+        recorder: Callable[[RecordedCall], None] | None = None,
+        run_store: RunStore | None = None,
+        environment: Mapping[str, str] | None = None,
+        on_yield: Handler | None = None,
+        on_listen: Handler | None = None,
+        on_approval: ApprovalHandler | None = None,
+        on_print: Callable[[Value], None] | None = None,
+        on_publish: Callable[[Value], None] | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> None:
+        self._program: Program | None = None
+        self._recorder = recorder
+        self._store: RunStore = MemoryRunStore() if run_store is None else run_store
+        self._environment = environment
+        self._handlers = Handlers(_asynchronous(on_yield), _asynchronous(on_approval), _asynchronous(on_listen))
+        self._on_print = on_print
+        self._on_publish = on_publish
+        self._on_event = on_event
+        self._mocks: dict[str, Value | Callable[[Call], Answer]] = {}
+        self._stops: dict[str, Stop] = {}
+
+    def load(self, program: Program) -> Self:
+        """The program to run. Gives the runtime itself."""
+        self._program = program
+        return self
+
+    def mock_all(self, mocks: Mapping[str, Value | Callable[[Call], Answer]]) -> Self:
+        """Answers for calls that are then not made for real, by `Agent.method`, `Agent`, `Tool.method`, `Tool`,
+        `yield`, an event or `approval` (cli.md `--mock`); what none covers is. Gives the runtime itself."""
+        self._mocks.update(mocks)
+        return self
+
+    async def run(
+        self, pipeline: str | None = None, args: Mapping[str, Value] | None = None, *, run_id: str | None = None
+    ) -> RunResult:
+        """Runs a pipeline and gives how it ended: a failure is a result, not an exception. Raises `HaloError` before
+        anything runs where something is missing or the arguments do not fit."""
+        return await self._run(self._what(pipeline, args, run_id), self._on_event)
+
+    def run_sync(
+        self, pipeline: str | None = None, args: Mapping[str, Value] | None = None, *, run_id: str | None = None
+    ) -> RunResult:
+        """`run` for code that is not asynchronous, also where an event loop runs already (a notebook)."""
+        return _from_plain_code(self.run(pipeline, args, run_id=run_id))
+
+    async def stream(
+        self, pipeline: str | None = None, args: Mapping[str, Value] | None = None, *, run_id: str | None = None
+    ) -> AsyncIterator[Event]:
+        """Runs a pipeline and gives its events as they come; the last one is `RunEnded`, with the result. Leaving the
+        iteration early cancels the run."""
+        events = EventStream()
+        run = asyncio.ensure_future(self._run(self._what(pipeline, args, run_id), events.put))
+        try:
+            async for event in events.until(run):
+                yield event
+        finally:
+            if not run.done():
+                run.cancel()
+                await asyncio.wait([run])
+
+    async def resume(self, run_id: str, answer: Value = None, *, wait: str | None = None) -> RunResult:
+        """Goes on with a paused run, answering what it waits for: the only wait, or the one whose id is given. An
+        answer of None answers nothing: the run goes on with what it was sent (`signal`) and its handlers.
+
+        Raises `HaloError` (`RESUME_CONFLICT`) where somebody else resumes it or it has ended.
+        """
+        program = self._loaded()
+        try:
+            resumed = claim(self._store, run_id, lambda _: False)
+        except (ResumeError, RecordingError, KeepingError) as trouble:
+            raise _public(trouble) from None
+        try:
+            check_program(resumed, program.checked, changed=False)
+            old = resumed.content.lines
+            given = [] if answer is None else [Given("answer", answer, wait=wait)]
+            return await self._resume(write_answers(resumed, given, None, self._tell), old)
+        except (ResumeError, RecordingError, KeepingError) as trouble:
+            raise _public(trouble) from None
+        finally:
+            resumed.journal.release()
+
+    def signal(self, run_id: str, event: str, payload: Value) -> None:
+        """Sends an event to a run that is kept, whether it listens for it yet or not; it is delivered once. Raises
+        `HaloError` where there is no such run."""
+        try:
+            self._store.add(run_id, signal_line(event, payload))
+        except Unknown:
+            raise HaloError("RESUME_CONFLICT", f"there is no paused run {run_id}") from None
+        except (RecordingError, KeepingError) as trouble:
+            raise _public(trouble) from None
+
+    def cancel(self, run_id: str) -> bool:
+        """Asks a run of this runtime to stop; gives whether it was under way. Calls under way may end first."""
+        stop = self._stops.get(run_id)
+        if stop is not None:
+            stop.ask()
+        return stop is not None
+
+    async def _run(self, what: What, on_event: Callable[[Event], None] | None) -> RunResult:
+        def keep() -> Kept:
+            keeper = Keeper(spools=True, tell=self._tell)
+            write_opening(what, keeper)
+            return Kept(what.run_id, keeper, self._store)
+
+        return await self._under(what, lambda host, stop: run_live(what, host, keep=keep, stop=stop), on_event)
+
+    async def _resume(self, resumed: Resumed, old: int) -> RunResult:
+        opening = resumed.opening
+        what = What(self._loaded().checked, opening.pipeline, opening.args, resumed.run_id)
+        return await self._under(
+            what,
+            lambda host, stop: resume(what, host, resumed, self._store, old=old, stop=stop, tell=self._tell),
+            self._on_event,
+        )
+
+    async def _under(
+        self,
+        what: What,
+        start: Callable[[Host, Stop], Coroutine[Any, Any, Any]],
+        on_event: Callable[[Event], None] | None,
+    ) -> RunResult:
+        program = self._loaded()
+        watching = Watching(self._on_print, self._on_publish, on_event)
+        variables = os.environ if self._environment is None else self._environment
+        settings = Settings(Environment(dict(variables), {}), program.project, ())
+        host = Host(Path(program.path), settings, watching, self._handlers, None, dict(self._mocks))
+        stop = self._stops[what.run_id] = Stop()
+        try:
+            result = public_result(await start(host, stop))
+        except ConfigError as trouble:
+            raise HaloError("CONFIG", str(trouble)) from None
+        except KeepingError as trouble:
+            raise HaloError("CONFIG", trouble.message) from None
+        except ValueError as trouble:
+            raise HaloError("ARGUMENT_TYPE", str(trouble)) from None
+        finally:
+            self._stops.pop(what.run_id, None)
+        watching.ended(result)
+        return result
+
+    def _what(self, pipeline: str | None, args: Mapping[str, Value] | None, run_id: str | None) -> What:
+        program = self._loaded()
+        checked = program.pipeline(pipeline)
+        known = {parameter.name for parameter in checked.params}
+        for name in args or {}:
+            if name not in known:
+                raise HaloError("UNKNOWN_ARGUMENT", f"the pipeline {checked.name} has no parameter `{name}`")
+        return What(program.checked, checked.name, args or {}, run_id or new_run_id())
+
+    def _loaded(self) -> Program:
+        if self._program is None:
+            raise HaloError("", "load a program first: HaloRuntime().load(load('tidy.halo'))")
+        return self._program
+
+    def _tell(self, line: Mapping[str, Any]) -> None:
+        if self._recorder is not None:
+            self._recorder(recorded_call(line))
+
+
+def _asynchronous(handler: Callable[..., Any] | None) -> Callable[..., Awaitable[Any]] | None:
+    """A handler as an asynchronous function, whichever it is."""
+    if handler is None:
+        return None
+    given = handler
+
+    async def asked(*args: Any) -> Any:
+        answer = given(*args)
+        return await answer if asyncio.iscoroutine(answer) or isinstance(answer, asyncio.Future) else answer
+
+    return asked
+
+
+def _from_plain_code(run: Coroutine[Any, Any, RunResult]) -> RunResult:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(run)
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, run).result()
+
+
+def _public(trouble: ResumeError | RecordingError | KeepingError) -> HaloError:
+    return HaloError(getattr(trouble, "code", "CONFIG"), trouble.message)

@@ -1,0 +1,3 @@
+"""Halo's version."""
+
+VERSION = "0.1.0"
