@@ -72,7 +72,9 @@ def may_allow(policies: tuple[Policy, ...], tool: str) -> bool:
     for policy in policies:
         for rule in policy.rules:
             of_tool = [m for t, _, m in (p.partition(".") for p in rule.patterns) if _glob(t, tool)]
-            if (rule.kind == "AllowTools" and not of_tool) or (rule.kind == "DenyTools" and "*" in of_tool):
+            if (rule.kind == "AllowTools" and not of_tool) or (
+                rule.kind == "DenyTools" and not all(method.strip("*") for method in of_tool)
+            ):
                 return False
     return True
 
@@ -80,13 +82,14 @@ def may_allow(policies: tuple[Policy, ...], tool: str) -> bool:
 def matches(pattern: str, target: str) -> bool:
     """Whether a pattern `Tool.method` matches a method, by case: `*` is any run of characters but the dot.
 
-    A method's name may itself hold dots where a server chose it: `*` alone for the method is any name.
+    A method's name may itself hold dots where a server chose it: `*` alone for the method (or `**`, which is the same)
+    is any name.
     """
     tool, dot, method = pattern.partition(".")
     target_tool, target_dot, target_method = target.partition(".")
     if dot != target_dot or not _glob(tool, target_tool):
         return False
-    if method == "*":
+    if not method.strip("*"):
         return True
     wanted, found = method.split("."), target_method.split(".")
     return len(wanted) == len(found) and all(map(_glob, wanted, found))
