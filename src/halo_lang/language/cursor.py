@@ -120,19 +120,24 @@ class Cursor:
     # What stands here
 
     def at_declaration(self, i: int) -> bool:
-        """Whether a declaration begins at a token: by its word, a name and what must follow; where the word begins a
-        line, without what must follow."""
+        """Whether a declaration begins at a token: its word, a name and what must follow stand there. In no text
+        without errors do they stand anywhere else."""
         word = self.texts[i]
         if word not in DECLARATIONS or self.kinds[i] != NAME:
             return False
         if self.kinds[i + 1] != (STRING if word == "test" else NAME):
             return False
-        return self.texts[i + 2] == DECLARATIONS[word] or self.begins_line(i)
+        return self.texts[i + 2] == DECLARATIONS[word]
 
     def _looks_like_declaration(self, i: int) -> bool:
-        """Whether what stands at a token is most likely a declaration whose word is misspelt."""
+        """Whether what stands at a token is most likely meant as a declaration: at the beginning of a line its word
+        and a name, or any word, a name and what must follow."""
         kinds = self.kinds
-        return kinds[i] == kinds[i + 1] == NAME and self.texts[i + 2] in _AFTER_NAME and self.begins_line(i)
+        if kinds[i] != NAME or not self.begins_line(i):
+            return False
+        if self.texts[i] in DECLARATIONS:
+            return kinds[i + 1] == NAME or self.texts[i] == "test"
+        return kinds[i + 1] == NAME and self.texts[i + 2] in _AFTER_NAME
 
     def begins_line(self, i: int) -> bool:
         """Whether a token stands in the first column."""

@@ -95,7 +95,6 @@ class _Layout:
         self.pieces = _pieces(text, program)
         self.lines: list[str] = []
         self.line = ""
-        self.line_indent = 0
         _mark(self.pieces, program)
         _match(self.pieces)
         self.widths, self.gaps, self.comments = _measure(self.pieces)
@@ -154,7 +153,7 @@ class _Layout:
     def _trailing(self, comments: list[Comment]) -> list[Comment]:
         """Puts the comments that stand after something on its line there; gives the others."""
         rest = list(comments)
-        while rest and rest[0].trailing and self.lines:
+        if rest and rest[0].trailing and self.lines:
             self.lines[-1] += "  " + _comment(rest.pop(0))
         return rest
 
@@ -173,7 +172,6 @@ class _Layout:
     def _line(self, first: int, end: int, indent: int) -> None:
         """Lays out the pieces of one line, over several if need be."""
         self.line = " " * indent
-        self.line_indent = indent
         base = indent + 3 if indent == _STAGE_INDENT else indent
         self.line += self.pieces[first].text
         self._write(first + 1, end, base, first)
@@ -220,13 +218,12 @@ class _Layout:
     def _break(self, at: int, indent: int) -> None:
         """Ends the line being written, and begins one for a piece, with the comments before it."""
         rest = list(self.pieces[at].before)
-        while rest and rest[0].trailing and self.line.strip():
+        if rest and rest[0].trailing and self.line.strip():
             self.line += "  " + _comment(rest.pop(0))
         own = " " * (indent + 2 if self.pieces[at].text in _CLOSING else indent)
         for comment in rest:
             self.line += f"\n{own}{_comment(comment)}"
         self.line += "\n" + " " * indent
-        self.line_indent = indent
 
     def _text(self, piece: _Piece) -> None:
         if piece.kind == STRING and "\n" in piece.text:
@@ -239,7 +236,8 @@ class _Layout:
         begins = self.text.rfind("\n", 0, piece.start) + 1
         line = self.text[begins : piece.start]
         indent = line[: len(line) - len(line.lstrip(" \t"))]
-        by = 0 if "\t" in indent else self.line_indent - len(indent)
+        written = self.line[self.line.rfind("\n") + 1 :]
+        by = 0 if "\t" in indent else len(written) - len(written.lstrip(" ")) - len(indent)
         head, *lines = piece.text.replace("\r\n", "\n").replace("\r", "\\r").split("\n")
         last = lines[-1].removesuffix('"""')
         margin = common_indent([*lines[:-1], last])
@@ -259,7 +257,7 @@ class _Layout:
             return True
         before = self.pieces[at - 1]
         if piece.text == "(":
-            return before.kind == NAME and not piece.apart
+            return before.kind == NAME and not piece.apart and self.pieces[at - 2].text not in ("@", "~>")
         return not (before.kind in (NAME, NUMBER) or before.text == "]") or piece.apart
 
     def _breaks(self, opened: int, end: int) -> bool:

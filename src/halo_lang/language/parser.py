@@ -173,9 +173,17 @@ def _rule(c: Cursor) -> Rule:
 
 
 def _tool(c: Cursor) -> ToolDecl:
-    start, keyword = c.starts[c.i], c.texts[c.i]
+    return _provided(c, "tool", "the tool's name")
+
+
+def _store(c: Cursor) -> ToolDecl:
+    return _provided(c, "store", "the store's name")
+
+
+def _provided(c: Cursor, keyword: str, what: str) -> ToolDecl:
+    start = c.starts[c.i]
     c.i += 1
-    name = c.name("the tool's name" if keyword == "tool" else "the store's name")
+    name = c.name(what)
     c.take(":", "`:` and the provider")
     provider = c.name("the name of a provider")
     called = c.texts[c.i] == "("
@@ -260,8 +268,11 @@ def _names(c: Cursor, what: str) -> tuple[Name, ...]:
     names = [c.name(what)]
     while c.texts[c.i] == ",":
         c.i += 1
-        if c.texts[c.i] in _CLAUSES and c.first_on_line(c.i):
-            c.expected(what, help="remove the comma before it")
+        follows = c.texts[c.i + 1]
+        if c.texts[c.i] in _CLAUSES and c.kinds[c.i + 1] in (NAME, STRING):
+            # No text without errors has a clause's word here, and then such a one.
+            if follows not in _CLAUSES and follows not in DECLARATIONS:
+                c.expected(what, help="remove the comma before it")
         names.append(c.name(what))
     return tuple(names)
 
@@ -411,7 +422,7 @@ def _target(c: Cursor) -> Path:
 _DECLARATIONS: dict[str, Callable[[Cursor], Declaration]] = {
     "policy": _policy,
     "tool": _tool,
-    "store": _tool,
+    "store": _store,
     "agent": _agent,
     "pipeline": _pipeline,
     "test": _test,

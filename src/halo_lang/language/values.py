@@ -82,7 +82,10 @@ def to_text(value: Value) -> str:
 
 def to_json(value: Value) -> str:
     """Compact JSON, in the order of the keys, with text unescaped where JSON allows it."""
-    return _encoder()(value)
+    try:
+        return _encoder()(value)
+    except RecursionError:
+        return _deep_json(value)
 
 
 def read_answer(text: str) -> Value:
@@ -112,6 +115,8 @@ def read_json(text: str) -> Value:
         value: Value = _decoder()(text)
     except RecursionError:
         raise ValueError(f"more than {MAX_DEPTH} levels") from None
+    if "\\u" in text:
+        to_json(value).encode()  # refuses a lone half of a surrogate pair, with a ValueError
     return value
 
 
@@ -149,6 +154,30 @@ def _encoder() -> Callable[[Value], str]:
 
         _encode = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
     return _encode
+
+
+def _deep_json(value: Value) -> str:
+    """The same without recursion, for values that nest deeper than Python's stack allows."""
+    encode = _encoder()
+    made: list[str] = []
+    waiting: list[tuple[bool, Value]] = [(False, value)]
+    while waiting:
+        written, one = waiting.pop()
+        if written:
+            made.append(str(one))
+        elif isinstance(one, list):
+            parts: list[tuple[bool, Value]] = [(True, "[")]
+            for item in one:
+                parts += [(False, item), (True, ",")]
+            waiting += [*(parts[:-1] if one else parts), (True, "]")][::-1]
+        elif isinstance(one, dict):
+            parts = [(True, "{")]
+            for key, item in one.items():
+                parts += [(True, encode(key) + ":"), (False, item), (True, ",")]
+            waiting += [*(parts[:-1] if one else parts), (True, "}")][::-1]
+        else:
+            made.append(encode(one))
+    return "".join(made)
 
 
 def _decoder() -> Callable[[str], Value]:
@@ -200,4 +229,4 @@ def _depth(text: str) -> int:
     return deepest
 
 
-_BRACKETS = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACKETS = re.compile(r'[\[\]{}]|"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
