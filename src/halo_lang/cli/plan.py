@@ -55,10 +55,13 @@ def configure(parser: ArgumentParser) -> None:
 def execute(options: Namespace) -> int:
     if options.input_tokens < 0:
         raise CommandError("--input-tokens takes a whole number of at least 0", 2)
+    _refuse_two_outputs(options)
     checks = _checks(options)
     program, prices = checked_file(options.file)
     show(program.diagnostics, program.source, quiet=options.quiet)
     plans = _plans(program, prices, options)
+    if not plans:
+        print(f"{options.file}: there is no pipeline, so there is nothing to plan", file=sys.stderr)
     code = 0
     if options.diff is not None:
         code = _compare(options.diff, _document(program, prices, plans, options), options)
@@ -68,9 +71,11 @@ def execute(options: Namespace) -> int:
         from ..plan import graph
 
         print({"mermaid": graph.mermaid, "svg": graph.svg}[options.graph](plans))
-    elif options.out is None:
+    elif options.out is None and plans:
         print("\n\n".join(report(plan) for plan in plans))
     if has_errors(program):
+        if options.out is not None:
+            print(f"{options.out}: not written, for {options.file} has errors", file=sys.stderr)
         return 1
     if options.out is not None:
         _keep(options.out, _document(program, prices, plans, options))
@@ -78,6 +83,11 @@ def execute(options: Namespace) -> int:
         print(f"{options.file}: {problem}", file=sys.stderr)
         code = NOT_MET
     return code
+
+
+def _refuse_two_outputs(options: Namespace) -> None:
+    if options.graph is not None and (options.json or options.diff is not None):
+        raise CommandError(f"--graph and {'--json' if options.json else '--diff'} both want standard output", 2)
 
 
 def _checks(options: Namespace) -> list[Check]:
@@ -125,16 +135,23 @@ def _print_json(content: object) -> None:
 def _keep(name: str, content: dict[str, Any]) -> None:
     from json import dumps
 
+    from ..plan.document import MAX_BYTES
     from .files import replace_file
 
-    replace_file(name, (dumps(content, ensure_ascii=False, indent=2) + "\n").encode())
+    data = (dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
+    if len(data) > MAX_BYTES:
+        most = f"{MAX_BYTES >> 20} MiB"
+        raise CommandError(f"{name}: the plan has more than {most}; keep that of one pipeline, with --pipeline")
+    replace_file(name, data)
 
 
 def _compare(other: str, after: dict[str, Any], options: Namespace) -> int:
     """Prints what changed against a file or a kept plan; gives exit code 3 where something was widened."""
     from ..plan.difference import difference
 
-    changes = difference(_other_document(other, options), after)
+    before = _other_document(other, options)
+    _say_other_assumptions(other, before["assumes"], after["assumes"])
+    changes = difference(before, after)
     if options.json:
         _print_json({"widened": any(c.widens for c in changes), "changes": [_change_json(c) for c in changes]})
     else:
@@ -149,13 +166,22 @@ def _change_json(change: Change) -> dict[str, object]:
     return {"pipeline": change.pipeline, "sign": change.sign, "text": change.text, "widens": change.widens}
 
 
-def _other_document(other: str, options: Namespace) -> dict[str, Any]:
-    if other.endswith(".json"):
-        from ..plan.document import read_document
-        from .programs import read_file
+def _say_other_assumptions(other: str, before: dict[str, Any], after: dict[str, Any]) -> None:
+    if before["pricesKey"] != after["pricesKey"]:
+        print(f"{other}: planned with other prices, so costs may differ for that alone", file=sys.stderr)
+    if before["inputTokens"] != after["inputTokens"]:
+        what = f"planned with --input-tokens {before['inputTokens']}, not {after['inputTokens']}"
+        print(f"{other}: {what}, so costs differ for that alone", file=sys.stderr)
 
+
+def _other_document(other: str, options: Namespace) -> dict[str, Any]:
+    from ..plan.document import MAX_BYTES, read_document
+    from .programs import read_file
+
+    data = read_file(other, MAX_BYTES)
+    if other.endswith(".json") or data.lstrip()[:1] == b"{":  # no program begins so
         try:
-            kept = read_document(read_file(other))
+            kept = read_document(data)
         except ValueError as trouble:
             raise CommandError(f"{other}: {trouble}", 2) from None
         chosen = [p for p in kept["pipelines"] if options.pipeline in (None, p["name"])]

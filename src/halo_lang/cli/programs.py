@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from ..language.source import Source
 
 
-def read_file(name: str) -> bytes:
-    """A file's bytes, at most one more than a program may have. Raises `CommandError` naming the file."""
+def read_file(name: str, most: int = MAX_BYTES) -> bytes:
+    """A file's bytes, at most one more than `most` (what a program may have). Raises `CommandError` naming the file."""
     try:
         with open(name, "rb") as file:
-            return file.read(MAX_BYTES + 1)
+            return file.read(most + 1)
     except FileNotFoundError:
         raise CommandError(f"{name}: there is no such file") from None
     except IsADirectoryError:
