@@ -114,7 +114,9 @@ def write_answers(
     tell: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> Resumed:
     """Writes answers into the journal (and the recording), so that the run gets them as it goes on; gives what the
-    journal holds then. `tell` is given the line of each. Raises `ResumeError` for an answer that fits no wait, or does not say which of several."""
+    journal holds then. `tell` is given the line of each. Raises `ResumeError` for an answer that fits no wait, or does
+    not say which of several.
+    """
     lines: list[dict[str, Any]] = [{"type": "resume", "at": now()}]
     open_waits = list(resumed.waits)
     for one in given:

@@ -52,6 +52,15 @@ class Message(Record):
     failed: bool = False
 
 
+MAX_WIRE_NAME = 64
+"""Characters of a function's name that the providers allow."""
+
+
+def wire_name(target: str) -> str:
+    """The name of a method on the wire, where no dot may stand: `Files_read` for `Files.read`."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in target)[:MAX_WIRE_NAME]
+
+
 class ToolOffer(Record):
     """A method that a model may call. `name` is its name on the wire (`Files_read`), `target` its name in Halo."""
 

@@ -7,7 +7,7 @@ file: `doors/folder.py` and `doors/keeping.py` do, `doors/journal.py` feeds a ru
 from __future__ import annotations
 
 from ..language.record import Record
-from .call import AGENT, LISTEN, Answer, Call, Data, Failure, ToolUse, Usage
+from .call import AGENT, LISTEN, Answer, Call, Data, Failure, ToolUse, Usage, wire_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -243,7 +243,11 @@ def _answer_in(line: Mapping[str, Any]) -> Answer:
 
 def _use_out(use: ToolUse, request: ModelRequest | None) -> dict[str, Any]:
     offered = next((o.target for o in request.tools if o.name == use.name), None) if request is not None else None
-    line: dict[str, Any] = {"id": use.id, "target": offered} if offered else {"id": use.id, "name": use.name}
+    line: dict[str, Any] = {"id": use.id}
+    if offered is not None:
+        line["target"] = offered
+    if offered is None or wire_name(offered) != use.name:
+        line["name"] = use.name
     if use.args is None:
         line["raw"] = use.raw
     else:
@@ -252,7 +256,7 @@ def _use_out(use: ToolUse, request: ModelRequest | None) -> dict[str, Any]:
 
 
 def _use_in(line: Mapping[str, Any]) -> ToolUse:
-    name = line["name"] if "name" in line else line["target"].replace(".", "_", 1)
+    name = line["name"] if "name" in line else wire_name(line["target"])
     return ToolUse(str(line["id"]), str(name), line.get("args"), str(line.get("raw", "")))
 
 

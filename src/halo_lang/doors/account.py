@@ -34,7 +34,7 @@ class Account:
         kind = call.kind
         if kind == AGENT:
             self.llm_calls += 1
-        elif kind == TOOL and not call.target.startswith("System."):
+        elif kind == TOOL and not call.target.startswith("System.") and not call.target.endswith(".*"):
             self.tool_calls += 1
         if answer.cost:
             self.cost += answer.cost

@@ -76,7 +76,9 @@ class Mock:
             return "approval" if "approval" in self._answers else None
         if call.target in self._answers:
             return call.target
-        owner = call.target.partition(".")[0]
+        owner, _, method = call.target.partition(".")
+        if method == "*":  # a tool that is asked for its methods: what a mock says of its calls is no answer to that
+            return None
         return owner if owner in self._answers and call.kind in (AGENT, TOOL, LISTEN) else None
 
     def _default(self, call: Call) -> Answer:

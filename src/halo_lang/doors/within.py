@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ..boundary.call import Answer, Call
 
 UNTOUCHING = ("System.Now", "System.Wait")
-"""Calls that touch nothing outside, which a plan does not list."""
+"""Calls that touch nothing outside, which a plan does not list; nor does it list that a tool is asked for its methods
+(`Web.*`)."""
 
 _RANK = {"read": 0, "write": 1, "external": 2, None: 3}
 """How grave an effect is; one that is not described may be any."""
@@ -54,7 +55,7 @@ class Within:
 
     def refusal(self, call: Call) -> Answer | None:
         """The refusal of a call that the plan has not, or None; a request that is let through is counted."""
-        if call.kind == TOOL and call.target not in UNTOUCHING:
+        if call.kind == TOOL and call.target not in UNTOUCHING and not call.target.endswith(".*"):
             return self._refused_tool(call)
         if call.kind == AGENT and call.request is not None:
             key = (call.target, call.request.model)

@@ -7,10 +7,11 @@ frames what is sent, `models` sends it.
 
 from __future__ import annotations
 
-from ..boundary.call import AGENT, Call, Data, Limit, Message, ModelRequest, ToolOffer, failed
+from ..boundary.call import AGENT, MAX_WIRE_NAME, Call, Data, Limit, Message, ModelRequest, ToolOffer, failed, wire_name
 from ..catalog.describe import READ, EnvRef
 from ..language.record import Record, replace
 from ..language.values import read_answer, to_text
+from .described import methods_of
 from .driver import Aside, Ask, Fork
 from .evaluate import compiled, text_parts
 from .failure import RunFailure, placed
@@ -20,7 +21,7 @@ from .state import Governor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Container, Coroutine, Sequence
     from typing import Any, TypeAlias
 
     from ..boundary.call import Answer, ToolUse
@@ -67,7 +68,8 @@ def compiled_agent(
         run.count(call.target)
         toolbox = toolboxes.get(frame.governors)
         if toolbox is None:
-            toolbox = toolboxes[frame.governors] = _toolbox(frame, own, offered)
+            methods = [(tool, await methods_of(frame, tool, number, call.span)) for tool in offered]
+            toolbox = toolboxes[frame.governors] = _toolbox(frame, own, methods)
         messages = message(frame)
         for taken in range(rounds + 1):
             request = _request(
@@ -183,15 +185,15 @@ def _add_retry(parts: list[Part], frame: Frame, retry: Retry) -> None:
 # Tools -----------------------------------------------------------------------------------------------------------
 
 
-def _toolbox(frame: Frame, own: Governor, offered: tuple[Tool, ...]) -> Toolbox:
-    """The toolbox of an agent's call under the governors around it; it is the same in every run."""
+def _toolbox(frame: Frame, own: Governor, offered: Sequence[tuple[Tool, tuple[Method, ...]]]) -> Toolbox:
+    """The toolbox of an agent's call under the governors around it, with the methods of each tool that it offers."""
     governors = (*frame.governors, own)
-    by_wire_name = {
-        f"{tool.name}_{method.name}": Offered(tool, method, f"{tool.name}.{method.name}")
-        for tool in offered
-        for method in tool.methods or ()
-        if rights(frame.run, governors, f"{tool.name}.{method.name}", method.effect).allowed
-    }
+    by_wire_name: dict[str, Offered] = {}
+    for tool, methods in offered:
+        for method in methods:
+            target = f"{tool.name}.{method.name}"
+            if rights(frame.run, governors, target, method.effect).allowed:
+                by_wire_name[_wire_name(target, by_wire_name)] = Offered(tool, method, target)
     return Toolbox(
         governors,
         tuple(
@@ -202,6 +204,17 @@ def _toolbox(frame: Frame, own: Governor, offered: tuple[Tool, ...]) -> Toolbox:
         redaction(tuple(policy for governor in governors for policy in governor.policies)),
         _limit(governors),
     )
+
+
+def _wire_name(target: str, taken: Container[str]) -> str:
+    """The method's name on the wire: `Files_read`. A name that a server chose may hold other characters, be too long,
+    or come out like another: then it is made fit, and told apart by a number."""
+    plain = wire_name(target)
+    name, number = plain, 2
+    while name in taken:
+        name = f"{plain[: MAX_WIRE_NAME - 4]}_{number}"
+        number += 1
+    return name
 
 
 def _limit(governors: tuple[Governor, ...]) -> Limit | None:

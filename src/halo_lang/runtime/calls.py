@@ -9,10 +9,12 @@ from __future__ import annotations
 from ..boundary.call import TOOL, Call
 from ..check.program import AgentCall, BrokenCall, PipelineCall, SystemCall, ToolCall
 from ..language.ast import Duration, Text
+from ..language.diagnostics import did_you_mean
 from ..language.record import Record
 from ..language.values import as_number, to_text
 from .agent import compiled_agent
 from .arguments import with_defaults
+from .described import methods_of
 from .driver import Ask
 from .evaluate import compiled
 from .failure import RunFailure
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from typing import Any, TypeAlias
 
+    from ..catalog.describe import Method
     from ..check.program import Bound, CheckedCall, CheckedProgram
     from ..language.source import Span
     from ..language.values import Value
@@ -76,13 +79,36 @@ def _tool(call: ToolCall, names: Names, stage: str) -> Make:
     args = _compiled_args(call, names)
 
     async def use(frame: Frame) -> Value:
-        wanted = Wanted(tool, method, call.target, args(frame), frame.scope, frame.prefix + stage, call.span)
+        number, given = frame.prefix + stage, args(frame)
+        described = method
+        if described is None:
+            described, given = await _described(frame, call, number, given)
+        wanted = Wanted(tool, described, call.target, given, frame.scope, number, call.span)
         answer = await permitted(frame, frame.governors, wanted)
         if answer.error is not None:
             raise RunFailure(answer.error.code, answer.error.message)
         return answer.value
 
     return use
+
+
+async def _described(
+    frame: Frame, call: ToolCall, stage: str, args: dict[str, Value]
+) -> tuple[Method | None, dict[str, Value]]:
+    """The method of a tool that had to be asked for its methods, and the arguments: one that stands alone, under no
+    name yet, is the first parameter's, unless that is given or there is none."""
+    methods = await methods_of(frame, call.tool, stage, call.span)
+    name = call.target.partition(".")[2]
+    method = next((m for m in methods if m.name == name), None)
+    if method is None and methods:
+        near = did_you_mean(name, [m.name for m in methods])
+        raise RunFailure("TOOL_ARGUMENTS", f"`{call.tool.name}` has no method `{name}`{f'; {near}' if near else ''}")
+    if "" in args:
+        alone = args.pop("")
+        first = next(iter(method.parameters() if method is not None else ("value",)), None)
+        if first is not None and first not in args:
+            args = {first: alone, **args}
+    return method, args
 
 
 def _compiled_args(call: ToolCall, names: Names) -> Callable[[Frame], dict[str, Value]]:

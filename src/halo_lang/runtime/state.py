@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeAlias
 
     from ..boundary.call import Scope
+    from ..catalog.describe import Method
     from ..check.program import Policy
     from ..language.values import Value
 
@@ -75,12 +76,14 @@ class Run:
     """What is counted and remembered over a whole run.
 
     `calls` counts stages and tool calls by target. `used` counts calls under each MaxCalls rule, `denials` the refusals
-    of each method with its arguments, `standing` holds the methods that a person approved for all of this run.
+    of each method with its arguments. `standing` holds the methods that a person approved for all of this run,
+    `described` what tools said of their methods when they were asked.
     """
 
     __slots__ = (
         "calls",
         "denials",
+        "described",
         "governed",
         "pipeline_calls",
         "run_id",
@@ -99,6 +102,7 @@ class Run:
         self.used: dict[tuple[str, int], int] = {}
         self.denials: dict[tuple[str, str], int] = {}
         self.standing: set[str] = set()
+        self.described: dict[str, tuple[Method, ...]] = {}
         self.governed: dict[object, Any] = {}
 
     def count(self, target: str) -> None:
