@@ -76,10 +76,11 @@ def held_to_plan(program: CheckedProgram, prices: ProjectPrices, pipeline: Check
     """What a kept plan allows. Raises `CommandError` for a plan of other source, or made with other prices."""
     from ..check.identity import source_key
     from ..doors.within import Within
+    from ..plan.document import MAX_BYTES as MOST
     from ..plan.document import read_document
 
     try:
-        kept = read_document(read_file(name))
+        kept = read_document(read_file(name, MOST))
     except ValueError as trouble:
         raise CommandError(f"{name}: {trouble}", 2) from None
     again = f"make it anew: halo plan {program.source.name} --out {name}"
