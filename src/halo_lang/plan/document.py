@@ -126,7 +126,7 @@ def _stage(stage: PlannedStage, program: CheckedProgram) -> dict[str, Any]:
         "maxCost": _dollars(stage.cost),
         "times": stage.times,
         "loops": stage.loops,
-        "condition": " && ".join(stage.conditions) or None,
+        "condition": " · ".join(stage.conditions) or None,
         "shadow": stage.shadow,
         "requests": stage.requests,
         "maxTokens": stage.max_tokens,
