@@ -277,7 +277,14 @@ class TestDecl(Node):
     steps: tuple[TestStep, ...]
 
 
-Declaration: TypeAlias = "PolicyDecl | ToolDecl | AgentDecl | PipelineDecl | TestDecl"
+class ReplayTestDecl(Node):
+    """A test that replays a kept recording and expects the same end. `recording` is its path, from the file's folder."""
+
+    name: Text
+    recording: Text
+
+
+Declaration: TypeAlias = "PolicyDecl | ToolDecl | AgentDecl | PipelineDecl | TestDecl | ReplayTestDecl"
 
 
 class Comment(Node):

@@ -12,7 +12,7 @@ import re
 
 from .ast import Name
 from .diagnostics import ERROR, Diagnostic
-from .lexer import END, JUNK, NAME, STRING, Tokens
+from .lexer import END, JUNK, MARK, NAME, STRING, Tokens
 from .source import Span
 from .templates import is_closed
 
@@ -88,8 +88,8 @@ class Cursor:
         """The name that must stand here."""
         i = self.i
         text, kinds = self.texts[i], self.kinds
-        # Two names side by side may be the beginning of the next declaration.
-        if kinds[i] != NAME or "." in text or (kinds[i + 1] == NAME and self.at_declaration(i)):
+        # A name and no mark after it may be the beginning of the next declaration.
+        if kinds[i] != NAME or "." in text or (kinds[i + 1] != MARK and self.at_declaration(i)):
             self.expected(what)
         self.i = i + 1
         return Name(self.starts[i], self.ends[i], text)
@@ -115,7 +115,9 @@ class Cursor:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             message = f"brackets, braces, parentheses and `!` may nest {MAX_DEPTH} deep, and not deeper"
-            self.fail(message, code="TOO_DEEP", help="split it, for example into stages that store a value with `as`")
+            i = self.i - 1
+            help_ = "split it, for example into stages that store a value with `as`"
+            self.fail(message, self.starts[i], self.ends[i], code="TOO_DEEP", help=help_)
 
     # What stands here
 

@@ -119,7 +119,7 @@ def _path_or_constant(c: Cursor) -> Path | Constant:
     if word in _CONSTANTS:
         c.i = i + 1
         return Constant(c.starts[i], c.ends[i], _CONSTANTS[word])
-    if c.kinds[i + 1] == NAME and c.at_declaration(i):
+    if c.kinds[i + 1] != MARK and c.at_declaration(i):
         c.expected("a value")
     c.i = i + 1
     return Path(c.starts[i], c.ends[i], word, ())

@@ -22,6 +22,7 @@ from .ast import (
     PipelineDecl,
     PolicyDecl,
     Program,
+    ReplayTestDecl,
     TestDecl,
     ToolDecl,
 )
@@ -340,6 +341,8 @@ def _mark(pieces: list[_Piece], program: Program) -> None:
             pieces[first + 2].apart = True
             for clause in node.clauses:
                 pieces[at[clause.start]].indent = 2
+        elif isinstance(node, ReplayTestDecl):
+            pieces[first + 3].indent = 2
         elif isinstance(node, TestDecl):
             pieces[first + 3].indent = 2
             for step in node.steps:

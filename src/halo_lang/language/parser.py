@@ -30,6 +30,7 @@ from .ast import (
     PipelineDecl,
     PolicyDecl,
     Program,
+    ReplayTestDecl,
     Requires,
     Rule,
     System,
@@ -88,7 +89,7 @@ def parse_expression(text: str, *, templates: bool = True) -> tuple[Expr | None,
             c.expected("the end of the expression")
     except (Failed, TooMany):
         node = None
-    found += forbidden_characters(tokens, text, MAX_PROBLEMS) + long_names(tokens)
+    found += forbidden_characters(tokens, text, MAX_PROBLEMS + 1) + long_names(tokens)
     return node, tuple(sorted(found, key=_place))
 
 
@@ -105,7 +106,7 @@ def _parse(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     except TooMany:
         more = True
         c.lost.update(t for t, k in zip(c.texts, c.kinds, strict=True) if k == NAME)
-    found += forbidden_characters(tokens, text, MAX_PROBLEMS) + long_names(tokens)
+    found += forbidden_characters(tokens, text, MAX_PROBLEMS + 1) + long_names(tokens)
     found.sort(key=_place)
     if more or len(found) > MAX_PROBLEMS:
         del found[MAX_PROBLEMS:]
@@ -360,14 +361,20 @@ def _literal(c: Cursor) -> Expr:
     return value
 
 
-def _test(c: Cursor) -> TestDecl:
+def _test(c: Cursor) -> TestDecl | ReplayTestDecl:
     start = c.starts[c.i]
     c.i += 1
     if c.kinds[c.i] != STRING:
         c.expected("what the test shows, in quotes,")
     name = plain_string(c)
     c.take(":", "`:` and `run Pipeline(…)`")
-    c.take("run", "`run` and the pipeline's call")
+    if c.texts[c.i] == "replay":
+        c.i += 1
+        if c.kinds[c.i] != STRING:
+            c.expected("the path of a recording, in quotes,")
+        recording = plain_string(c)
+        return ReplayTestDecl(start, recording.end, name, recording)
+    c.take("run", "`run` and the pipeline's call, or `replay` and a recording")
     pipeline = c.name("the name of a pipeline")
     c.take("(", "`(` and the pipeline's arguments")
     args = arguments(c)

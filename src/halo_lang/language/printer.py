@@ -35,6 +35,7 @@ from .ast import (
     Pipe,
     PipelineDecl,
     PolicyDecl,
+    ReplayTestDecl,
     Requires,
     TestDecl,
     Text,
@@ -65,7 +66,7 @@ def declaration_text(node: Declaration) -> str:
         return "\n".join([head, *map(_clause, node.clauses)])
     if isinstance(node, PipelineDecl):
         return "\n".join([_head(node), expression_text(node.source, templates=True), *map(stage_text, node.stages)])
-    return _test(node)
+    return _replay_test(node) if isinstance(node, ReplayTestDecl) else _test(node)
 
 
 def stage_text(node: Stage) -> str:
@@ -151,6 +152,10 @@ def _clause(node: Clause) -> str:
     if isinstance(node, Requires):
         return f"requires {_names(node.names)}"
     return f"system {_text(node.text, False)}"
+
+
+def _replay_test(node: ReplayTestDecl) -> str:
+    return f"test {_text(node.name, False)}:\nreplay {_text(node.recording, False)}"
 
 
 def _test(node: TestDecl) -> str:
