@@ -65,10 +65,15 @@ def run_mocked(what: What, answers: Mapping[str, Value], watcher: Watcher, withi
     return run.result(without_waiting(answered(run.driver, run.account, mock=mock, answering=run.answering)))
 
 
-def run_replayed(what: What, feed: ReplayFeed, watcher: Watcher) -> RunResult:
-    """Runs a pipeline on a recording alone: nothing is contacted, nothing needs an event loop (runs.md §4)."""
+def run_replayed(
+    what: What, feed: ReplayFeed, watcher: Watcher, covered: set[tuple[str, int, int | None]] | None = None
+) -> RunResult:
+    """Runs a pipeline on a recording alone: nothing is contacted, nothing needs an event loop (runs.md §4). `covered`
+    is given the stages and arms that ran, where the run is watched."""
     run = UnderWay(what, watcher)
     ending = without_waiting(answered(run.driver, run.account, feed=feed, stuck=feed.stuck, answering=run.answering))
+    if covered is not None:
+        covered |= run.covered
     return run.result(feed.ended_as(ending), (), tuple(feed.recorded_waits()) if ending.status == "paused" else ())
 
 

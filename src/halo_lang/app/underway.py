@@ -72,6 +72,16 @@ class UnderWay:
         self.account = Account()
         self.driver = Driver(compiled.run(self._frame))
 
+    @property
+    def frame(self) -> Frame:
+        """The frame of the run's own pipeline."""
+        return self._frame
+
+    @property
+    def covered(self) -> set[tuple[str, int, int | None]]:
+        """The stages that ran and the arms that were taken, where the run is watched."""
+        return self._run.covered
+
     def answering(self, call: Call, answer: Answer) -> None:
         """Tells the watcher of an answer."""
         self._watcher.answered(call, answer, self.account.cost)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 
 from ..catalog.builtin import PROVIDERS
-from ..language.ast import AgentDecl, PipelineDecl, PolicyDecl, TestDecl, ToolDecl
+from ..language.ast import AgentDecl, PipelineDecl, PolicyDecl, ReplayTestDecl, TestDecl, ToolDecl
 from ..language.parser import parse
 from .agents import read_agent
 from .endless import check_endless
@@ -71,7 +71,7 @@ def _check(
     if not declared.lost:
         check_endless(pipelines, findings)  # what could not be read may end anything
     check_unused(program, declared, findings)
-    tests = tuple(d for d in program.declarations if isinstance(d, TestDecl))
+    tests = tuple(d for d in program.declarations if isinstance(d, TestDecl | ReplayTestDecl))
     if tests:
         from .file_tests import check_tests
 

@@ -5,7 +5,7 @@ Owns their checks only; they are run elsewhere.
 
 from __future__ import annotations
 
-from ..language.ast import ExpectStep, FailStep, MockStep
+from ..language.ast import ExpectStep, FailStep, MockStep, ReplayTestDecl
 from .calls import Context, bind_pipeline
 from .expressions import CONTEXT, check_expr, paths_in
 from .findings import listed
@@ -62,7 +62,7 @@ class Asked:
 
 
 def check_tests(
-    tests: tuple[TestDecl, ...],
+    tests: tuple[TestDecl | ReplayTestDecl, ...],
     declared: Declared,
     providers: Mapping[str, Provider],
     pipelines: Mapping[str, CheckedPipeline],
@@ -72,6 +72,10 @@ def check_tests(
     asked = Asked(pipelines)
     context = Context(declared, providers, findings, None)
     for test in tests:
+        if isinstance(test, ReplayTestDecl):
+            if not test.recording.parts:
+                findings.error("MISSING_ARGUMENT", "`replay` takes the path of a recording", test.recording)
+            continue
         used = test.pipeline.text in declared.used
         name = refer(declared, findings, test.pipeline, ("pipeline",), "`run`")
         if not used:

@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
-    from ..language.ast import Program, TestDecl
+    from ..language.ast import Program, ReplayTestDecl, TestDecl
     from ..language.values import Value
 
 
@@ -293,7 +293,7 @@ class CheckedProgram(Record):
     tools: dict[str, Tool]
     agents: dict[str, Agent]
     pipelines: dict[str, CheckedPipeline]
-    tests: tuple[TestDecl, ...]
+    tests: tuple[TestDecl | ReplayTestDecl, ...]
 
     @property
     def ok(self) -> bool:

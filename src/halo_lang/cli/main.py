@@ -24,6 +24,7 @@ COMMANDS = {
     "runs": "lists the paused runs",
     "signal": "sends an event to a run",
     "recordings": "lists, shows, exports and removes recordings",
+    "test": "runs the tests of files",
     "check": "finds the errors of files, runs nothing",
     "fmt": "formats files",
     "explain": "explains an error code",

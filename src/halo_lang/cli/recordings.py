@@ -11,6 +11,7 @@ from ..doors.keeping import redacted_line
 from ..doors.recordings import is_under_way, read_recording_file, recording_ids
 from ..language.values import to_json
 from .failing import CommandError
+from .files import replace_file
 from .keep import RECORDINGS, redaction_of, run_store
 from .output import visible, write_document
 from .programs import checked_file
@@ -18,6 +19,7 @@ from .programs import checked_file
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
     from typing import Any
 
     from ..doors.recordings import Recording
@@ -42,6 +44,9 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument("run", metavar="RUN", nargs="?", help="the run's id")
     parser.add_argument("--redact", action="store_true", help="use the file's Redact rules on what is exported")
+    parser.add_argument(
+        "--test", action="store_true", help="export beside the file, and print a test"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document")
     parser.epilog = EXAMPLE
 
@@ -145,8 +150,33 @@ def _remove(path: str, options: Namespace) -> int:
 
 
 def _export(path: str, options: Namespace) -> int:
-    """Prints a recording's lines, redacted by the rules of its file if that is asked."""
+    """Prints a recording's lines, or makes a test of it."""
     recording = read_recording_file(path)
+    if options.test:
+        return _export_test(path, recording, options)
+    for line in _exported(path, recording, options):
+        print(line.decode(), end="")
+    return 0
+
+
+def _export_test(path: str, recording: Recording, options: Namespace) -> int:
+    """Keeps a recording beside its file, and prints the test that replays it."""
+    file, run_id = recording.opening.file, recording.opening.run_id
+    if recording.finish is None:
+        raise CommandError(f"the run {run_id} has no end, so there is nothing that a test could expect")
+    folder = os.path.join(os.path.dirname(file), "recordings")
+    os.makedirs(folder, exist_ok=True)
+    name = f"{run_id}.jsonl"
+    replace_file(os.path.join(folder, name), b"".join(_exported(path, recording, options)))
+    ended = recording.finish.get("status")
+    print(f'test "{recording.opening.pipeline} as recorded, {ended}":\n  replay "recordings/{name}"')
+    if not options.quiet:
+        print(f"kept in {os.path.join(folder, name)}; add the test to {file}", file=sys.stderr)
+    return 0
+
+
+def _exported(path: str, recording: Recording, options: Namespace) -> Iterator[bytes]:
+    """A recording's lines, redacted by the rules of its file if that is asked."""
     redact = None
     if options.redact:
         program, _ = checked_file(recording.opening.file)
@@ -154,6 +184,4 @@ def _export(path: str, options: Namespace) -> int:
         if redact is None:
             raise CommandError(f"{recording.opening.file} has no Redact rule to redact by")
     for _, line in numbered(lines_of(path)):
-        text = encoded(line if redact is None else redacted_line(line, redact)).decode()
-        print(text, end="")
-    return 0
+        yield encoded(line if redact is None else redacted_line(line, redact))

@@ -278,7 +278,7 @@ class TestDecl(Node):
 
 
 class ReplayTestDecl(Node):
-    """A test that replays a kept recording and expects the same end. `recording` is its path, from the file's folder."""
+    """A test that replays a kept recording and expects the same end. `recording` is a path, from the file's folder."""
 
     name: Text
     recording: Text

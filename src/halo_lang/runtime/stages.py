@@ -78,6 +78,7 @@ class CompiledPipeline:
         try:
             while at < len(steps):
                 if run.watched:
+                    run.covered.add((frame.name, self.checked.stages[at].number, None))
                     number = f"{frame.prefix}{self.checked.stages[at].number}"
                     run.sink.stage_began(number, self._labels[at], frame.scope)
                     jump = await steps[at](frame)
@@ -195,8 +196,10 @@ def _branch(stage: BranchStage, names: Names, compiling: Compiling) -> Step:
     ]
 
     async def step(frame: Frame) -> None:
-        for holds, call in arms:
+        for at, (holds, call) in enumerate(arms):
             if holds is None or holds(frame):
+                if frame.run.watched:
+                    frame.run.covered.add((frame.name, stage.number, at))
                 value = frame.current = await call.make(frame)
                 _store(frame, call, value, bind)
                 return

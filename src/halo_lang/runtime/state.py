@@ -77,11 +77,13 @@ class Run:
 
     `calls` counts stages and tool calls by target. `used` counts calls under each MaxCalls rule, `denials` the refusals
     of each method with its arguments. `standing` holds the methods that a person approved for all of this run,
-    `described` what tools said of their methods when they were asked.
+    `described` what tools said of their methods when they were asked. `covered` are the stages that ran, by pipeline
+    and number, and the arms that were taken; it is filled where the run is `watched`.
     """
 
     __slots__ = (
         "calls",
+        "covered",
         "denials",
         "described",
         "governed",
@@ -98,6 +100,7 @@ class Run:
         self.sink = sink
         self.watched = watched
         self.calls: dict[str, int] = {}
+        self.covered: set[tuple[str, int, int | None]] = set()
         self.pipeline_calls = 0
         self.used: dict[tuple[str, int], int] = {}
         self.denials: dict[tuple[str, str], int] = {}
