@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from runs import Answer, checked, failed, first, last, pipeline, run, text_of
 
 INNER = pipeline("|> A.think() as note", '|? (context.current != "stop")', name="Inner")
@@ -612,7 +613,16 @@ def test_a_watched_run_tells_of_its_stages() -> None:
         ("ended", "1.2"),
         ("ended", "1"),
         ("began", "2"),
+        ("began", "2"),
+        ("began", "2"),
         ("ended", "2"),
+        ("ended", "2"),
+        ("ended", "2"),
+    ]
+    assert [(label, scope) for what, _, label, scope in stages[6:9]] == [
+        ("fan-out", ()),
+        ("A.one", (0,)),
+        ("B.two", (1,)),
     ]
 
 

@@ -145,9 +145,9 @@ def _model(agent: Agent, environment: Environment, missing: list[str]) -> tuple[
     if value is None:
         missing.append(f"the variable {agent.model.name} is not set, and agent {agent.name} takes its model from it")
     elif "/" not in value.strip("/"):
+        # What it holds is not shown: it may be a key that was put there by mistake.
         missing.append(
-            f"the variable {agent.model.name} must hold `provider/model` for agent {agent.name}, "
-            f"and holds `{value[:80]}`"
+            f"the variable {agent.model.name} must hold `provider/model` for agent {agent.name}, and does not"
         )
         value = None
     return asked, value

@@ -37,12 +37,16 @@ def read_settings(file: Path, process: Mapping[str, str] | None = None) -> Setti
 
 
 def _dotenv(file: Path) -> dict[str, str]:
-    from dotenv import dotenv_values
+    from dotenv.parser import parse_stream
 
     try:
-        found = dotenv_values(file, interpolate=False, encoding="utf-8")
+        with file.open(encoding="utf-8-sig") as stream:
+            found = list(parse_stream(stream))
     except UnicodeDecodeError:
         raise ConfigError(f"{file}: cannot be read: it is not UTF-8") from None
     except OSError as trouble:
         raise ConfigError(f"{file}: cannot be read: {trouble.strerror}") from None
-    return {name: value for name, value in found.items() if value is not None}
+    for binding in found:
+        if binding.error:  # what stands there is not shown: it may be a secret
+            raise ConfigError(f"{file}:{binding.original.line}: this is no NAME=VALUE; is a quote left open?")
+    return {b.key: b.value for b in found if b.key is not None and b.value is not None}

@@ -33,7 +33,7 @@ def report(
         write_document({**document, "diagnostics": diagnostics_json(program)})
     elif result.status in ("completed", "halted"):
         output.finished(result.output)
-    explain(result)
+    explain(result, quiet=options.quiet)
     if not options.quiet:
         print(_summary(result, replay), file=sys.stderr)
     if result.status == "paused":
@@ -41,25 +41,36 @@ def report(
     return EXIT[result.status]
 
 
-def explain(result: RunResult) -> None:
-    """Says on stderr why a run did not complete, and what is to be known of calls without an answer."""
+def report_not_run(program: CheckedProgram, trouble: str | None) -> None:
+    """Writes the document of a run that did not begin: for the errors of its file, or for what it lacks."""
+    from ..app.result import RunError, RunResult
+    from ..doors.account import Account
+
+    error = None if trouble is None else RunError("CONFIG", trouble, None, None)
+    nothing = RunResult("", "failed", None, {"current": None, "data": {}, "meta": {}}, error, {}, Account(), (), (), 0)
+    write_document({**result_json(nothing, []), "runId": None, "diagnostics": diagnostics_json(program)})
+
+
+def explain(result: RunResult, *, quiet: bool = False) -> None:
+    """Says on stderr why a run did not complete, and what is to be known of calls without an answer. With `quiet`
+    nothing is said of a halt, which is no error, nor of shadows."""
     red, off = ("\x1b[1;31m", "\x1b[0m") if wants_colour() else ("", "")
     error = result.error
     if error is not None:
         at = f"{error.at}: " if error.at else ""
         stage = f" (stage {error.stage})" if error.stage else ""
         print(f"{at}{red}error{off} {error.code}: {visible(error.message)}{stage}", file=sys.stderr)
-    elif result.status == "halted":
+    elif result.status == "halted" and not quiet:
         meta = result.context["meta"]
         halted = meta.get("halted") if isinstance(meta, dict) else None
         if isinstance(halted, dict):
-            print(f"halted at stage {halted['stage']}: {halted['condition']}", file=sys.stderr)
+            print(f"halted at stage {halted['stage']}: {visible(str(halted['condition']))}", file=sys.stderr)
     elif result.status == "cancelled":
         print("cancelled", file=sys.stderr)
     for call in result.unanswered:
         if call.kind == "tool" and call.effect in ("write", "external", None):
             print(f"stage {call.stage}: {call.target} was under way and may or may not have happened", file=sys.stderr)
-    for shadow in result.shadows:
+    for shadow in () if quiet else result.shadows:
         became = f"failed: {shadow.error}" if shadow.error else f"answered in {shadow.ms}ms"
         print(f"shadow {shadow.target} (stage {shadow.stage}) {visible(became)}", file=sys.stderr)
 

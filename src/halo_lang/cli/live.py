@@ -16,7 +16,7 @@ from ..boundary.host import Handlers
 from ..check.policies import matches
 from ..doors.answering import Stop
 from ..doors.live import GRACE_S
-from .output import Output
+from .output import Output, visible
 from .terminal import Terminal
 
 TYPE_CHECKING = False
@@ -47,6 +47,7 @@ def on_terminal(
     settings = read_settings(path)
     if options.verbose:
         _say_where_from(settings)
+    _log_plainly(options.verbose)
     output = _output(options)
     asks = sys.stdin.isatty() and sys.stderr.isatty()
     handlers = _handlers(Terminal(output) if asks else None, options.yes_to)
@@ -86,6 +87,17 @@ def _handlers(terminal: Terminal | None, yes_to: list[str]) -> Handlers:
     if terminal is None:
         return Handlers(on_approval=approve if yes_to else None, approves=said_yes)
     return Handlers(terminal.answer_yield, approve, terminal.receive)
+
+
+def _log_plainly(verbose: bool) -> None:
+    """Lets the log of Halo and of the libraries it uses say one line a fault, without the trace that it has."""
+    import logging
+
+    class Plain(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            print(f"{record.levelname.lower()}: {visible(record.getMessage())}", file=sys.stderr)
+
+    logging.root.handlers = [Plain(logging.INFO if verbose else logging.WARNING)]
 
 
 def _listen_for_signals(stop: Stop, output: Output) -> None:

@@ -1,7 +1,8 @@
 """The command `halo` (cli.md): finds the command, runs it, and turns what goes wrong into one message.
 
 Owns exit codes and the last line of defence: no stack trace ever reaches a user. Each command is a module beside this
-one, imported only when it is asked for, with `configure(parser)` and `execute(options) -> int`.
+one, imported only when it is asked for, with `configure(parser)` and `execute(options) -> int`; where there is a
+`prepared(words)`, the parser gets the words that it gives.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def _command(argv: list[str]) -> int:
     parser = _parser(name)
     module.configure(parser)
     try:
-        options = parser.parse_intermixed_args(argv[1:])
+        options = parser.parse_intermixed_args(getattr(module, "prepared", list)(argv[1:]))
     except SystemExit as end:
         return int(end.code or 0)
     return int(module.execute(options))
@@ -142,7 +143,7 @@ def _open_closed_streams() -> None:
         if getattr(sys, name) is None:
             while (handle := os.open(os.devnull, os.O_RDWR)) < number:
                 continue
-            setattr(sys, name, open(handle, "r" if number == 0 else "w"))  # noqa: SIM115 (for as long as we run)
+            setattr(sys, name, open(handle, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
 
 
 def _forgive_standard_error() -> None:

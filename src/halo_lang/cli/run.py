@@ -13,10 +13,10 @@ from ..app.underway import What
 from ..boundary.host import ConfigError
 from ..doors.folder import KeepingError
 from .arguments import chosen_pipeline, given_arguments
-from .ending import report
+from .ending import report, report_not_run
 from .failing import CommandError
 from .output import Output
-from .programs import checked_file, diagnostics_json, has_errors, held_to_plan, program_with_models, read_file, show
+from .programs import checked_file, has_errors, held_to_plan, program_with_models, read_file, show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,10 +54,17 @@ def configure(parser: ArgumentParser) -> None:
     parser.epilog = EXAMPLE
 
 
+def prepared(words: list[str]) -> list[str]:
+    """The words with `--mock` closed where the next one is the program or an argument: `--mock p.halo x=1`."""
+    made = list(words)
+    for at, word in enumerate(words[:-1]):
+        after = words[at + 1]
+        if word == "--mock" and (after.endswith(".halo") or ("=" in after and not _exists(after))):
+            made[at] = "--mock="
+    return made
+
+
 def execute(options: Namespace) -> int:
-    if options.mock and "=" in options.mock and not _exists(options.mock):
-        options.arguments.insert(0, options.mock)  # `--mock x=1`: the word after it is an argument
-        options.mock = ""
     program, prices = _program(options)
     pipeline = chosen_pipeline(program, options.pipeline)
     args = given_arguments(pipeline, options.arguments, options.args)
@@ -65,7 +72,7 @@ def execute(options: Namespace) -> int:
     what = What(program, pipeline.name, args, new_run_id())
     if options.mock is not None:
         answers = _mock_answers(options.mock)
-        output = Output(as_document=options.json)
+        output = Output(as_document=options.json, quiet=options.quiet)
         return report(program, run_mocked(what, answers, output, within), output, options)
     result, output = _run_live(what, options, within)
     is_recorded = not (options.no_record or options.checkpoint)
@@ -77,11 +84,25 @@ def _program(options: Namespace) -> tuple[CheckedProgram, ProjectPrices]:
     show(program.diagnostics, program.source, quiet=options.quiet)
     if has_errors(program):
         if options.json:
-            from json import dumps
-
-            print(dumps({"status": "failed", "diagnostics": diagnostics_json(program)}, ensure_ascii=False, indent=2))
+            report_not_run(program, None)
         raise CommandError(f"{options.file} has errors, so nothing was run")
+    _check_yes_to(program, options.yes_to)
     return program_with_models(program, options.model), prices
+
+
+def _check_yes_to(program: CheckedProgram, patterns: list[str]) -> None:
+    """Refuses a pattern that approves nothing: most likely it is not what was meant."""
+    from ..check.policies import matches
+
+    if not patterns or any(tool.methods is None for tool in program.tools.values()):
+        return
+    known = [f"{tool.name}.{method.name}" for tool in program.tools.values() for method in tool.methods or ()]
+    for pattern in patterns:
+        if not any(matches(pattern, target) for target in known):
+            from ..language.diagnostics import did_you_mean
+
+            near = did_you_mean(pattern, known) or "it takes TOOL.method, with * for any run of characters"
+            raise CommandError(f"--yes-to: the file has no method `{pattern}`; {near}", 2)
 
 
 def _run_live(what: What, options: Namespace, within: Within | None) -> tuple[RunResult, Output]:
@@ -100,10 +121,11 @@ def _run_live(what: What, options: Namespace, within: Within | None) -> tuple[Ru
                 what, host, keep=lambda: start_keeping(what, options, host.settings.project), stop=stop
             ),
         )
-    except ConfigError as trouble:
-        raise CommandError(str(trouble)) from None
-    except KeepingError as trouble:
-        raise CommandError(f"nothing was run: {trouble.message}") from None
+    except (ConfigError, KeepingError) as trouble:
+        message = str(trouble) if isinstance(trouble, ConfigError) else f"nothing was run: {trouble.message}"
+        if options.json:
+            report_not_run(what.program, message)
+        raise CommandError(message) from None
 
 
 # Mock answers ----------------------------------------------------------------------------------------------------

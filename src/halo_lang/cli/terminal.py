@@ -95,7 +95,13 @@ class Terminal:
             _discard_typed_ahead()
             self._typed = b""
             print(f"\n{question}\n[{hint}] ", end="", file=sys.stderr, flush=True)
-            return await self._line()
+            line = None
+            try:
+                line = await self._line()
+            finally:
+                if line is None:  # nobody has ended the prompt's own line
+                    print(file=sys.stderr, flush=True)
+            return line
 
     async def _line(self) -> str | None:
         loop = asyncio.get_running_loop()

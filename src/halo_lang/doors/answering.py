@@ -55,10 +55,10 @@ class Stop:
         self._live: Live | None = None
 
     def ask(self) -> None:
-        """Stops the run. Questions to people are taken back at once: nobody has acted on them."""
+        """Stops the run. Questions to people are taken back at once."""
         self.asked = True
         if self._live is not None:
-            self._live.leave_people()
+            self._live.begin_no_more()
 
     def reaches(self, live: Live | None) -> None:
         self._live = live
@@ -115,22 +115,23 @@ async def answered(
     if stop is not None:
         stop.reaches(live)
     waits: tuple[Call, ...] = ()
+    unanswered: tuple[Call, ...] = ()
     problem = ""
     try:
         waits = await _hand_in(driver, account, doors, stop)
         if stop is not None and stop.asked and live is not None:
             while (arrived := await live.next()) is not None:
                 _add_late(account, doors, *arrived)
+        unanswered = await _stopped(account, doors)
     except KeepingError as trouble:
         problem = trouble.message
+        unanswered = await _stopped(account, doors)
     except BaseException as interruption:
         if live is None or not _is_cancelling(interruption):
             raise
-        unanswered = await _stopped(account, doors)
+        waits, unanswered = (), await _stopped_impatiently(account, doors, live)
         if stop is None or not stop.asked:
             raise
-        return _ending(driver, unanswered)
-    unanswered = await _stopped(account, doors)
     if problem:
         return Ending("failed", None, "CONFIG", f"the run cannot go on: {problem}", unanswered=unanswered)
     if waits:
@@ -267,6 +268,17 @@ async def _stopped(account: Account, doors: Doors) -> tuple[Call, ...]:
     for call, answer in live.shadowed:
         account.add(call, answer)
     return unanswered
+
+
+async def _stopped_impatiently(account: Account, doors: Doors, live: Live) -> tuple[Call, ...]:
+    """The same for a run that is being cancelled; whoever cancels it once more waits for nothing that is left."""
+    left = live.under_way()
+    try:
+        return await _stopped(account, doors)
+    except BaseException as impatience:
+        if not _is_cancelling(impatience):
+            raise
+        return left
 
 
 async def _breathe() -> None:

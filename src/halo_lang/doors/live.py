@@ -40,7 +40,7 @@ class Live:
     every end but its own cancelling; anything else that it raises becomes a failed answer.
     """
 
-    __slots__ = ("_arrived", "_can_answer", "_doors", "_queued", "_shadows", "_under_way", "_wake", "shadowed")
+    __slots__ = ("_arrived", "_beside", "_can_answer", "_doors", "_queued", "_under_way", "_wake", "shadowed")
 
     def __init__(self, doors: Mapping[str, Door], can_answer: Callable[[Call], bool] | None = None) -> None:
         self._doors = doors
@@ -48,7 +48,7 @@ class Live:
         self._under_way: dict[Request, asyncio.Task[None] | None] = {}
         self._queued: deque[Request] = deque()
         self._arrived: deque[tuple[Request, Answer]] = deque()
-        self._shadows: set[asyncio.Task[None]] = set()
+        self._beside: set[asyncio.Task[None]] = set()
         self._wake: asyncio.Future[None] | None = None
         self.shadowed: list[tuple[Call, Answer]] = []
 
@@ -69,8 +69,7 @@ class Live:
     def send_shadow(self, aside: Aside) -> None:
         """Begins a call that answers nobody; what became of it is added to `shadowed`."""
         task = asyncio.get_running_loop().create_task(self._carry_shadow(aside))
-        self._shadows.add(task)
-        task.add_done_callback(self._shadows.discard)
+        self._put_beside(task)
 
     async def ask(self, request: Request) -> Answer:
         """Makes one call without a task of its own: the shorter way where it is the only one."""
@@ -94,19 +93,25 @@ class Live:
         self._arrived.clear()
         return taken
 
-    def leave_people(self) -> None:
-        """Takes back the questions to people."""
+    def begin_no_more(self) -> None:
+        """Begins no call any more, and takes back the questions to people: nobody has acted on them."""
+        self._queued.clear()
         for request, task in list(self._under_way.items()):
             if request.call.kind not in (AGENT, TOOL) and task is not None:
                 task.cancel()
+                self._put_beside(task)
                 del self._under_way[request]
         self._rouse()
+
+    def under_way(self) -> tuple[Call, ...]:
+        """The calls that have begun and have no answer."""
+        return tuple(request.call for request in self._under_way)
 
     async def stop(self) -> tuple[Call, ...]:
         """Cancels what is under way and waits until it has stopped; gives the calls that got no answer."""
         self._queued.clear()
-        stopped = tuple(request.call for request in self._under_way)
-        tasks = [task for task in self._under_way.values() if task is not None] + list(self._shadows)
+        stopped = self.under_way()
+        tasks = [*(task for task in self._under_way.values() if task is not None), *self._beside]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -115,6 +120,11 @@ class Live:
                 log.warning("a cancelled call has not stopped within %g s", GRACE_S)
         self._under_way.clear()
         return stopped
+
+    def _put_beside(self, task: asyncio.Task[None]) -> None:
+        """A task that answers nobody, to be waited for at the end."""
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     async def _carry(self, request: Request) -> None:
         answer = await self._answer(request.call)
@@ -129,7 +139,11 @@ class Live:
             self._wake.set_result(None)
 
     async def _carry_shadow(self, aside: Aside) -> None:
-        answer = await self._answer(aside.call)
+        try:
+            answer = await self._answer(aside.call)
+        except asyncio.CancelledError:
+            self.shadowed.append((aside.call, failed("MODEL_ERROR", "it had no answer yet when the run ended")))
+            raise
         self.shadowed.append((aside.call, answer if aside.shown is None else aside.shown(answer)))
 
     async def _answer(self, call: Call) -> Answer:

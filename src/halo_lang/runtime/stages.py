@@ -220,7 +220,7 @@ def _fan_out(stage: FanOutStage, names: Names, compiling: Compiling) -> Step:
         current, number = frame.current, f"{frame.prefix}{stage.number}"
 
         def branch(at: int) -> Coroutine[Any, Any, Value]:
-            return placed(calls[at][0].make(frame.branch(at, current)), number, calls[at][0].span)
+            return _branch_of(calls[at][0], frame.branch(at, current), number)
 
         results = await Fork(len(calls), branch, len(calls))
         for (call, name), value in zip(calls, results, strict=True):
@@ -234,7 +234,7 @@ def _fan_out(stage: FanOutStage, names: Names, compiling: Compiling) -> Step:
 
 def _each(stage: EachStage, names: Names, compiling: Compiling) -> Step:
     call = compiled_call(stage.call, Names(names.bindings, stage.item), compiling, str(stage.number))
-    source, make, bind = compiled(stage.source, names), call.make, stage.bind
+    source, bind = compiled(stage.source, names), stage.bind
     concurrency = None if stage.concurrency is None else compiled(stage.concurrency, names)
     limit = None if stage.limit is None else compiled(stage.limit, names)
 
@@ -251,7 +251,7 @@ def _each(stage: EachStage, names: Names, compiling: Compiling) -> Step:
         def branch(at: int) -> Coroutine[Any, Any, Value]:
             view = frame.branch(at, items[at])
             view.item, view.index = items[at], at
-            return placed(make(view), number, call.span)
+            return _branch_of(call, view, number)
 
         results = await Fork(count, branch, width)
         if results:
@@ -261,6 +261,19 @@ def _each(stage: EachStage, names: Names, compiling: Compiling) -> Step:
             frame.data[bind] = results
 
     return step
+
+
+def _branch_of(call: CompiledCall, view: Frame, number: str) -> Coroutine[Any, Any, Value]:
+    """The steps of a parallel branch that makes a call; a watcher is told when it begins and ends."""
+    steps = placed(call.make(view), number, call.span)
+    return _shown(steps, view, number, ".".join(call.place)) if view.run.watched else steps
+
+
+async def _shown(steps: Coroutine[Any, Any, Value], view: Frame, number: str, label: str) -> Value:
+    view.run.sink.stage_began(number, label, view.scope)
+    result = await steps
+    view.run.sink.stage_ended(number, label, view.scope)
+    return result
 
 
 def _at_least_one(option: str, value: Value) -> int:

@@ -1,0 +1,131 @@
+"""SIGINT and SIGTERM to a real process (runs.md §5): calls are cancelled, effects are named, nothing hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from commands import SIGINT, SIGTERM, Started, halo
+from servers.scripted import ModelServer, Reply
+
+TALK = "agent A [local/scripted]\npipeline P(x: String) -> Result:\n  x\n    |> A.one()\n    |> A.two()\n"
+HANG = Reply(hang=True)
+
+
+def program(folder: Path, text: str) -> Path:
+    (folder / "p.halo").write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize("number", [SIGINT, SIGTERM])
+def test_a_second_signal_stops_at_once(tmp_path: Path, number: int) -> None:
+    with (
+        ModelServer(HANG) as server,
+        Started(program(tmp_path, TALK), "run", "p.halo", "x=1", "--no-record", env=server.environment) as started,
+    ):
+        server.wait_for_request()
+        started.send(number)
+        # The second one must come after the first one has been taken up.
+        assert started.process.stderr is not None
+        assert b"stopping: calls under way get 5 s" in started.process.stderr.readline()
+        started.send(number)
+        server.wait_for_leaver()
+        ended = started.end()
+    assert (ended.code, ended.out) == (130, "")
+    assert "cancelled" in ended.err
+    assert "Traceback" not in ended.err
+    assert len(server.bodies) == 1
+
+
+def test_calls_under_way_may_end_and_no_new_one_begins(tmp_path: Path) -> None:
+    with (
+        ModelServer(Reply("slow answer", slowly=0.5)) as server,
+        Started(
+            program(tmp_path, TALK), "run", "p.halo", "x=1", "--json", "--no-record", env=server.environment
+        ) as started,
+    ):
+        server.wait_for_request()
+        started.send(SIGINT)
+        ended = started.end()
+    document = json.loads(ended.out)
+    assert (ended.code, document["status"], len(server.bodies)) == (130, "cancelled", 1)
+    assert document["usage"] == {"input": 100, "output": 20, "cached": 0}
+
+
+def test_the_recording_of_a_stopped_run_is_finished(tmp_path: Path) -> None:
+    with (
+        ModelServer(Reply("slow answer", slowly=0.3)) as server,
+        Started(program(tmp_path, TALK), "run", "p.halo", "x=1", env=server.environment) as started,
+    ):
+        server.wait_for_request()
+        started.send(SIGTERM)
+        assert started.end().code == 130
+    (recording,) = (tmp_path / ".halo" / "recordings").glob("*.jsonl")
+    assert json.loads(recording.read_text().splitlines()[-1])["status"] == "cancelled"
+
+
+def test_branches_are_stopped_together(tmp_path: Path) -> None:
+    text = TALK.replace("|> A.one()", "|* { A.a(), A.b(), A.c() }")
+    with (
+        ModelServer(HANG) as server,
+        Started(program(tmp_path, text), "run", "p.halo", "x=1", "--no-record", env=server.environment) as started,
+    ):
+        for _ in range(3):
+            server.wait_for_request()
+        started.send(SIGINT)
+        assert started.process.stderr is not None
+        started.process.stderr.readline()
+        started.send(SIGINT)
+        for _ in range(3):
+            server.wait_for_leaver()
+        assert started.end().code == 130
+
+
+def test_an_effect_under_way_is_named(tmp_path: Path) -> None:
+    text = "tool Shell : Bash()\npipeline P(x: String) -> Result:\n  x\n"
+    text += '    |> Shell.run(command: "touch begun; sleep 60")\n'
+    with Started(program(tmp_path, text), "run", "p.halo", "x=1", "--no-record") as started:
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.01)
+        started.send(SIGINT)
+        assert started.process.stderr is not None
+        started.process.stderr.readline()
+        started.send(SIGINT)
+        ended = started.end()
+    assert ended.code == 130
+    assert "stage 1: Shell.run was under way and may or may not have happened" in ended.err
+
+
+def test_a_mock_run_that_is_interrupted_says_so(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "args.json")
+    text = "pipeline P(x: String) -> Result:\n  x\n"
+    with Started(program(tmp_path, text), "run", "p.halo", "--mock", "--args", "@args.json") as started:
+        # It waits for somebody to write into the pipe; opening it for writing shows that it has come that far.
+        handle = os.open(tmp_path / "args.json", os.O_WRONLY)
+        started.send(SIGINT)
+        ended = started.end()
+        os.close(handle)
+    assert (ended.code, ended.out) == (130, "")
+    assert ended.err == "stopped\n"
+
+
+def test_a_failed_branch_leaves_no_request_behind(tmp_path: Path) -> None:
+    text = TALK.replace("|> A.one()", '|* { A.hare("Be quick."), A.tortoise("Be slow.") }')
+
+    def reply(body: dict[str, object]) -> Reply:
+        """The tortoise hangs; the hare fails once both are under way."""
+        if "slow" in json.dumps(body):
+            return HANG
+        while len(server.bodies) < 2:
+            time.sleep(0.01)
+        return Reply(status=400)
+
+    with ModelServer(reply) as server:
+        ended = halo(program(tmp_path, text), "run", "p.halo", "x=1", "--no-record", env=server.environment)
+        server.wait_for_leaver()
+    assert ended.code == 1
+    assert "MODEL_ERROR" in ended.err

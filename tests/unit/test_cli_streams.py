@@ -1,0 +1,207 @@
+"""Standard streams of a real process: what goes where, and what becomes of closed and full ones (cli.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from commands import Ended, halo, shell
+
+PRINTS = """\
+agent A [openai/gpt-4o-mini]
+pipeline P(x: String) -> Result:
+  x
+    |> System.Print("printed {{x}}")
+    |> System.Log("logged {{x}}")
+    |> A.go()
+"""
+MANY = """\
+pipeline Main(x: String) -> Result:
+  x
+    |> System.Print()
+    |* each(i in [1, 2, 3, 4, 5, 6, 7, 8]) => Eight(x)
+pipeline Eight(x: String) -> Result:
+  x
+    |* each(i in [1, 2, 3, 4, 5, 6, 7, 8]) => Print(x)
+pipeline Print(x: String) -> Result:
+  x
+    |> System.Print()
+"""
+
+
+def program(folder: Path, text: str = PRINTS) -> Path:
+    (folder / "p.halo").write_text(text)
+    return folder
+
+
+def plain(ended: Ended) -> Ended:
+    assert "Traceback" not in ended.err
+    assert "Exception ignored" not in ended.err
+    assert "halo itself failed" not in ended.err
+    return ended
+
+
+def test_data_goes_to_stdout_and_everything_else_to_stderr(tmp_path: Path) -> None:
+    ended = plain(halo(program(tmp_path), "run", "p.halo", "x=1", "--mock"))
+    assert (ended.code, ended.out) == (0, "printed 1\n[mock A.go]\n")
+    assert ended.err.startswith("log: logged 1\n")
+    assert "1 LLM call(s)" in ended.err
+
+
+def test_quiet_says_nothing_but_errors(tmp_path: Path) -> None:
+    ended = plain(halo(program(tmp_path), "run", "p.halo", "x=1", "--mock", "-q"))
+    assert (ended.out, ended.err) == ("printed 1\n[mock A.go]\n", "")
+    program(tmp_path, PRINTS.replace("A.go()", 'System.Fail("bad")'))
+    assert "error PIPELINE_FAILED: bad" in halo(tmp_path, "run", "p.halo", "x=1", "--mock", "-q").err
+    program(tmp_path, "pipeline P(x: String) -> Result:\n  x\n    |? (!x)\n")
+    assert halo(tmp_path, "run", "p.halo", "x=1", "--mock", "-q").err == ""
+
+
+def test_json_is_one_document_on_stdout_and_nothing_else(tmp_path: Path) -> None:
+    ended = plain(halo(program(tmp_path), "run", "p.halo", "x=1", "--mock", "--json"))
+    document = json.loads(ended.out)
+    assert document["printed"] == ["printed 1"]
+    assert document["output"] == "[mock A.go]"
+    assert "printed 1\n" in ended.err
+
+
+def test_a_reader_that_goes_away_is_one_message(tmp_path: Path) -> None:
+    ended = plain(
+        shell(
+            program(tmp_path, MANY), "halo run p.halo x=$(printf %070000d 1) --mock | head -c1; echo ${PIPESTATUS[0]}"
+        )
+    )
+    assert ended.out == "01\n"
+    assert ended.err == "error: whoever read the output has gone away\n"
+
+
+@pytest.mark.parametrize(
+    "command", ["run p.halo x=1 --mock", "run p.halo x=1 --mock --json", "check p.halo --json", "explain"]
+)
+def test_a_full_disk_is_one_message(tmp_path: Path, command: str) -> None:
+    ended = plain(shell(program(tmp_path), f"halo {command} > /dev/full"))
+    assert ended.code == 1
+    assert [line for line in ended.err.split("\n") if "error:" in line] == ["error: No space left on device"]
+
+
+@pytest.mark.parametrize("where", ["2>&-", "2> /dev/full", "2> >(exec true)"])
+def test_what_is_said_may_be_lost_and_harms_nothing(tmp_path: Path, where: str) -> None:
+    ended = plain(shell(program(tmp_path), f"halo run p.halo x=1 --mock {where}"))
+    assert (ended.code, ended.out) == (0, "printed 1\n[mock A.go]\n")
+
+
+def test_a_closed_standard_output_gets_nothing_and_lends_its_number_to_nobody(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("kept")
+    text = 'tool F : Workspace(".", write: true)\n' + PRINTS.replace("A.go()", 'F.write("b.md", "b")').replace(
+        "agent A [openai/gpt-4o-mini]\n", ""
+    )
+    ended = plain(shell(program(tmp_path, text), "halo run p.halo x=1 --no-record >&- <&-; echo $? >&2"))
+    assert ended.err.splitlines()[-1] == "0"
+    assert (tmp_path / "b.md").read_text() == "b"
+    assert "printed" not in ended.err
+
+
+def test_a_closed_standard_input_is_an_empty_one(tmp_path: Path) -> None:
+    ended = plain(shell(program(tmp_path), "halo run p.halo --mock <&-"))
+    assert (ended.code, ended.err) == (2, "error: pipeline P needs x=…\n")
+    ended = plain(shell(tmp_path, "halo run p.halo x=- --mock <&-"))
+    assert (ended.code, ended.out) == (0, "printed \n[mock A.go]\n")
+
+
+def test_json_is_json_in_every_encoding(tmp_path: Path) -> None:
+    for encoding in ("ascii", "latin-1", "utf-8"):
+        ended = halo(
+            program(tmp_path), "run", "p.halo", "x=é🎈", "--mock", "--json", env={"PYTHONIOENCODING": encoding}
+        )
+        assert json.loads(ended.out)["printed"] == ["printed é🎈"]
+    ended = plain(halo(tmp_path, "run", "p.halo", "x=é🎈", "--mock", env={"PYTHONIOENCODING": "ascii"}))
+    assert (ended.code, ended.out.splitlines()[0]) == (0, "printed \\xe9\\U0001f388")
+
+
+def test_in_a_pipe_data_stays_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "answers.json").write_text(json.dumps({"A.go": "\x1b[1mbold\x1b[0m\ttab\r\n"}))
+    assert halo(program(tmp_path), "run", "p.halo", "x=1", "--mock", "answers.json").out.endswith(
+        "\x1b[1mbold\x1b[0m\ttab\r\n\n"
+    )
+
+
+@pytest.mark.parametrize("message", ["\x1b[2Jgone", "a\rb", "\u202eabc"])
+def test_errors_are_made_visible_everywhere(tmp_path: Path, message: str) -> None:
+    (tmp_path / "answers.json").write_text(json.dumps({"A.go": {"error": message}}))
+    ended = halo(program(tmp_path), "run", "p.halo", "x=1", "--mock", "answers.json")
+    assert ended.code == 1
+    assert message not in ended.err
+    assert message.encode("unicode_escape").decode() in ended.err
+
+
+def test_what_is_logged_is_made_visible(tmp_path: Path) -> None:
+    assert "log: logged \\x1b[2J\n" in halo(program(tmp_path), "run", "p.halo", "x=\x1b[2J", "--mock").err
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ('"a\\nb"', "a\nb\n"),
+        ("[1, null]", "[1,null]\n"),
+        ("null", ""),
+        ("false", "false\n"),
+        ("1.0", "1.0\n"),
+        ('""', "\n"),
+    ],
+)
+def test_how_values_are_printed(tmp_path: Path, value: str, shown: str) -> None:
+    program(tmp_path, "pipeline P(x: Any) -> Result:\n  x\n")
+    assert halo(tmp_path, "run", "p.halo", f"x={value}", "--mock").out == shown
+
+
+@pytest.mark.parametrize(
+    ("printed", "output", "out"),
+    [
+        ("x", "x", "1\n"),
+        ("[x]", "[x]", "[1]\n"),
+        ("[true]", "[1]", "[true]\n[1]\n"),
+        ("1.0", "1", "1.0\n1\n"),
+        ("true", "1", "true\n1\n"),
+        ("null", "null", ""),
+        ("2", "x", "2\n1\n"),
+    ],
+)
+def test_the_output_is_not_printed_twice(tmp_path: Path, printed: str, output: str, out: str) -> None:
+    text = f"pipeline Main(x: Number) -> Result:\n  {printed}\n    |> System.Print()\n    |> Q({output})\n"
+    program(tmp_path, text + "pipeline Q(y: Any) -> Result:\n  y\n")
+    assert halo(tmp_path, "run", "p.halo", "x=1", "--mock").out == out
+
+
+def test_a_huge_value_passes(tmp_path: Path) -> None:
+    (tmp_path / "big.txt").write_text("é" * 3_000_000)
+    program(tmp_path, "pipeline P(x: String) -> Result:\n  x\n")
+    ended = halo(tmp_path, "run", "p.halo", "x=@big.txt", "--mock", "--json")
+    assert len(json.loads(ended.out)["output"]) == 3_000_000
+
+
+def test_a_result_that_nests_too_deep_is_one_message(tmp_path: Path) -> None:
+    text = "agent A [openai/gpt-4o]\npipeline W(v: Any) -> Result:\n  [v]\npipeline Main(x: Any) -> Result:\n  x\n"
+    text += '    |> A.go()\n    |> W(context.data.W)\n    |<> loop(A, "context.data.loop.iteration != 900", max: 901)\n'
+    program(tmp_path, text)
+    for flags in ((), ("--json",)):
+        ended = plain(halo(tmp_path, "run", "p.halo", "x=1", "--mock", *flags))
+        assert (ended.code == 0) is ("nest" not in ended.err)  # how deep can be written is the interpreter's affair
+
+
+def test_commands_never_wait_for_a_terminal_that_is_not_there(tmp_path: Path) -> None:
+    program(tmp_path, 'pipeline P(x: String) -> Result:\n  x\n    |! yield("Go?")\n')
+    ended = plain(halo(tmp_path, "run", "p.halo", "x=1"))
+    assert ended.code == 3
+    assert "halo resume" in ended.err
+
+
+def test_a_working_folder_that_is_gone_is_one_message(tmp_path: Path) -> None:
+    program(tmp_path)
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    ended = plain(shell(tmp_path, f"cd {gone}; rmdir {gone}; halo run {tmp_path}/p.halo x=1 2>&1; echo $?"))
+    assert ended.out.splitlines()[-1] == "1"
+    assert os.path.exists(tmp_path / "p.halo")
