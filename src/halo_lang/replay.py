@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from .library.recordings import ReadRecording, RecordedCall, Recorder, read_recording, replay_mocks
+from .library.recordings import (
+    ReadRecording,
+    RecordedCall,
+    Recorder,
+    read_recording,
+    read_recording_at,
+    replay_mocks,
+)
 
-__all__ = ["ReadRecording", "RecordedCall", "Recorder", "read_recording", "replay_mocks"]
+__all__ = ["ReadRecording", "RecordedCall", "Recorder", "read_recording", "read_recording_at", "replay_mocks"]

@@ -11,14 +11,19 @@ from ..check.check import check_bytes
 from ..language.diagnostics import ERROR, render
 from ..language.source import MAX_BYTES
 from ..plan.bounds import INPUT_TOKENS
+from ..plan.difference import difference
+from ..plan.document import plan_json
 from ..plan.making import make_plan
 from ..plan.report import report
 from .errors import HaloError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ..check.program import Agent, CheckedPipeline, CheckedProgram, Tool
     from ..language.diagnostics import Diagnostic
+    from ..plan.difference import Change
     from ..plan.plan import Plan, PlannedCall, PlannedStage, Summary
 
 
@@ -65,17 +70,32 @@ class Program:
         """What a run of the pipeline could do and cost (plan.md). Raises `HaloError` for an unknown pipeline."""
         day = today()
         name = self.pipeline(pipeline).name
-        return ProgramPlan(make_plan(self.checked, name, lambda m: self.project.price(m, day), input_tokens))
+        plan = make_plan(self.checked, name, lambda m: self.project.price(m, day), input_tokens)
+        return ProgramPlan(plan, self.checked)
 
 
 class ProgramPlan:
-    """A plan. `str(plan)` is what `halo plan` prints."""
+    """A plan. `str(plan)` is what `halo plan` prints; a notebook shows it so."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, program: CheckedProgram) -> None:
         self._plan = plan
+        self._program = program
 
     def __str__(self) -> str:
         return report(self._plan)
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
+    def to_json(self) -> dict[str, Any]:
+        """The plan as `halo plan --json` holds it among its `pipelines`."""
+        return plan_json(self._plan, self._program)
+
+    def difference(self, before: ProgramPlan) -> PlanDifference:
+        """What changed since another plan of this pipeline (plan.md)."""
+        name = self.pipeline
+        earlier = {**before.to_json(), "name": name}
+        return PlanDifference(difference({"pipelines": [earlier]}, {"pipelines": [self.to_json()]}))
 
     @property
     def pipeline(self) -> str:
@@ -99,6 +119,34 @@ class ProgramPlan:
     def calls(self) -> tuple[PlannedCall, ...]:
         """Every tool call of the plan, each once, in the order of first use."""
         return tuple(dict.fromkeys(call for stage in self._plan.stages for call in stage.calls))
+
+
+class PlanDifference:
+    """The changes from one plan to another. `widened`: something more is allowed, or can cost more."""
+
+    def __init__(self, changes: list[Change]) -> None:
+        self.changes = tuple(changes)
+
+    @property
+    def widened(self) -> bool:
+        return any(change.widens for change in self.changes)
+
+    def __bool__(self) -> bool:
+        return bool(self.changes)
+
+    def __str__(self) -> str:
+        rows = [f"{change.sign} {change.text}{' (wider)' if change.widens else ''}" for change in self.changes]
+        return "\n".join(rows) or "the plans are the same"
+
+    def _repr_html_(self) -> str:
+        return preformatted(str(self))
+
+
+def preformatted(text: str) -> str:
+    """Text as HTML, every mark of HTML in it escaped."""
+    from html import escape
+
+    return f'<pre style="white-space: pre-wrap">{escape(text)}</pre>'
 
 
 def load(path: str | os.PathLike[str]) -> Program:

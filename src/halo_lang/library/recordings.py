@@ -110,6 +110,14 @@ def read_recording(folder: str | os.PathLike[str], run_id: str) -> ReadRecording
         raise HaloError("RECORDING_INVALID", trouble.message) from None
 
 
+def read_recording_at(path: str | os.PathLike[str]) -> ReadRecording:
+    """Reads a recording by its path. Raises `HaloError` as `read_recording` does."""
+    try:
+        return ReadRecording(read_recording_file(os.fspath(path)))
+    except RecordingError as trouble:
+        raise HaloError("RECORDING_INVALID", trouble.message) from None
+
+
 def replay_mocks(
     recording: ReadRecording,
     *,
@@ -168,4 +176,4 @@ class _Answers:
         )
 
 
-__all__ = ["ReadRecording", "RecordedCall", "Recorder", "read_recording", "replay_mocks"]
+__all__ = ["ReadRecording", "RecordedCall", "Recorder", "read_recording", "read_recording_at", "replay_mocks"]

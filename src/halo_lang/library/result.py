@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..language.record import Record
+from ..language.values import to_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,14 @@ class RunResult(Record):
     def ok(self) -> bool:
         """Whether the run came to its end without a failure: completed, or halted by a gate."""
         return self.status in ("completed", "halted")
+
+    def _repr_html_(self) -> str:
+        from .program import preformatted
+
+        ended = self.error.message if self.error is not None else to_text(self.output)
+        code = f" {self.error.code}" if self.error is not None else ""
+        head = f"{self.status}{code} · {self.duration:.1f} s · ${self.cost:.4f} · run {self.run_id}"
+        return preformatted(f"{head}\n\n{ended}")
 
 
 def public_result(result: Result) -> RunResult:

@@ -13,9 +13,10 @@ from pathlib import Path
 from ..app.clock import new_run_id
 from ..app.kept import Kept, write_opening
 from ..app.resuming import Given, ResumeError, check_program, claim, resume, signal_line, write_answers
-from ..app.running import Host, run_live
+from ..app.running import Host, Recorded, run_live
 from ..app.settings import Settings
 from ..app.underway import What
+from ..boundary.call import failed
 from ..boundary.host import ConfigError, Environment, Handlers
 from ..boundary.recording import RecordingError
 from ..doors.answering import Stop
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ..boundary.host import Preview
     from ..doors.stores import RunStore
     from ..language.values import Value
+    from ..runtime.driver import Request
     from .recordings import RecordedCall
 
     Handler = Callable[[Call], Value | Awaitable[Value]]
@@ -52,7 +54,8 @@ class HaloRuntime:
     read. Handlers may be plain functions or asynchronous ones. `on_yield` and `on_listen` get the call and give the
     answer; `on_approval` gets the call and the preview of a file's change and gives a yes or no, or
     `{"approved": True, "args": …}` with changed arguments. `on_print` and `on_publish` get what a program shows, and
-    `on_event` every event. Without a handler a run pauses where it asks somebody.
+    `on_event` every event. Without a handler a run pauses where it asks somebody. With `live=False` no model and no
+    tool is ever called: a call that is not mocked fails.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class HaloRuntime:
         on_print: Callable[[Value], None] | None = None,
         on_publish: Callable[[Value], None] | None = None,
         on_event: Callable[[Event], None] | None = None,
+        live: bool = True,
     ) -> None:
         self._program: Program | None = None
         self._recorder = recorder
@@ -76,6 +80,7 @@ class HaloRuntime:
         self._on_print = on_print
         self._on_publish = on_publish
         self._on_event = on_event
+        self._live = live
         self._mocks: dict[str, Value | Callable[[Call], Answer]] = {}
         self._stops: dict[str, Stop] = {}
 
@@ -162,7 +167,10 @@ class HaloRuntime:
             write_opening(what, keeper)
             return Kept(what.run_id, keeper, self._store)
 
-        return await self._under(what, lambda host, stop: run_live(what, host, keep=keep, stop=stop), on_event)
+        only = None if self._live else Recorded(_NoFeed(), PEOPLE, _refused)
+        return await self._under(
+            what, lambda host, stop: run_live(what, host, keep=keep, recorded=only, stop=stop), on_event
+        )
 
     async def _resume(self, resumed: Resumed, old: int) -> RunResult:
         opening = resumed.opening
@@ -215,6 +223,32 @@ class HaloRuntime:
     def _tell(self, line: Mapping[str, Any]) -> None:
         if self._recorder is not None:
             self._recorder(recorded_call(line))
+
+
+PEOPLE = frozenset(("yield", "approval", "listen"))
+"""The kinds of calls that handlers answer."""
+
+
+class _NoFeed:
+    """Nothing is recorded."""
+
+    def add(self, request: Request) -> bool:
+        return False
+
+    def take(self) -> tuple[Request, Answer] | None:
+        return None
+
+    def withdraw(self, request: Request) -> None: ...
+
+
+def _refused(waiting: list[Request]) -> tuple[Request, Answer] | None:
+    """The refusal of a call that would be live; what people are asked may pause the run."""
+    for request in waiting:
+        if request.call.kind not in PEOPLE:
+            return request, failed(
+                "CONFIG", f"nothing is mocked for {request.call.target}, and nothing is called for real"
+            )
+    return None
 
 
 def _asynchronous(handler: Callable[..., Any] | None) -> Callable[..., Awaitable[Any]] | None:

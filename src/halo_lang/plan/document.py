@@ -32,7 +32,7 @@ def document(
         "version": VERSION,
         "file": program.source.name,
         "sha256": source_key(program.source),
-        "pipelines": [_plan(plan, program) for plan in plans],
+        "pipelines": [plan_json(plan, program) for plan in plans],
         "diagnostics": [as_json(diagnostic, program.source) for diagnostic in program.diagnostics],
         "assumes": {"inputTokens": input_tokens, "prices": prices, "pricesKey": prices_key},
     }
@@ -107,7 +107,8 @@ def _fits(shape: Any, value: Any) -> bool:
 _ENDLESS = float("inf")
 
 
-def _plan(plan: Plan, program: CheckedProgram) -> dict[str, Any]:
+def plan_json(plan: Plan, program: CheckedProgram) -> dict[str, Any]:
+    """One pipeline's plan as the document holds it."""
     return {
         "name": plan.pipeline,
         "stages": [_stage(stage, program) for stage in plan.stages],
