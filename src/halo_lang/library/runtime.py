@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..doors.stores import RunStore
     from ..language.values import Value
     from ..runtime.driver import Request
-    from .recordings import RecordedCall
+    from .recordings import ReadRecording, RecordedCall
 
     Handler = Callable[[Call], Value | Awaitable[Value]]
     ApprovalHandler = Callable[[Call, Preview | None], Value | Awaitable[Value]]
@@ -81,6 +81,8 @@ class HaloRuntime:
         self._on_publish = on_publish
         self._on_event = on_event
         self._live = live
+        self.recording: ReadRecording | None = None
+        """The recording that the mocks answer from, where the marker `halo_replay` gave one."""
         self._mocks: dict[str, Value | Callable[[Call], Answer]] = {}
         self._stops: dict[str, Stop] = {}
 
@@ -245,9 +247,8 @@ def _refused(waiting: list[Request]) -> tuple[Request, Answer] | None:
     """The refusal of a call that would be live; what people are asked may pause the run."""
     for request in waiting:
         if request.call.kind not in PEOPLE:
-            return request, failed(
-                "CONFIG", f"nothing is mocked for {request.call.target}, and nothing is called for real"
-            )
+            target = request.call.target
+            return request, failed("CONFIG", f"nothing is mocked for {target}, and nothing is called for real")
     return None
 
 
