@@ -21,7 +21,7 @@ _BLOCK = re.compile(r"^```halo\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _EXAMPLE = re.compile(r"^For example:\n\n```halo\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # Codes that no program of built-in providers alone gives; their pages show the message.
-WITHOUT_PROGRAM = {"TOOL_NAMES_CLASH"}
+WITHOUT_PROGRAM = {"TOOL_NAMES_CLASH", "PROVIDER_BROKEN"}
 
 
 def name_of(page: Path) -> str:

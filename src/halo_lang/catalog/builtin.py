@@ -155,6 +155,124 @@ _SLACK = (
     ),
 )
 
+_QUERY = _said(
+    {"type": "object"}, "What stands after the `?`, by name; a list gives a name several times, null leaves it out."
+)
+_BODY = _said({}, "What is sent: text as it is, anything else as JSON.")
+_WHERE = _said(_STRING, "A path below the tool's address, without `?` and `#`.")
+
+
+def _sends(name: str, about: str, idempotent: bool) -> Method:
+    schema = _schema({"path": _WHERE}, {"body": _BODY, "query": _QUERY})
+    return Method(name, about, schema, EXTERNAL, idempotent, 60.0)
+
+
+_HTTP = (
+    Method(
+        "get",
+        "Reads what is at a path; gives its status, headers and body.",
+        _schema({"path": _WHERE}, {"query": _QUERY}),
+        READ,
+        True,
+        60.0,
+    ),
+    _sends("post", "Sends a body to a path by POST.", False),
+    _sends("put", "Puts a body at a path by PUT.", True),
+    _sends("patch", "Changes what is at a path by PATCH.", False),
+    _sends("delete", "Deletes what is at a path by DELETE.", True),
+)
+
+_SQL = _said(_STRING, "One statement, with places for its parameters.")
+_PARAMS = _said(
+    {"type": ["array", "object"]},
+    "Values for the places: a list for `?` (SQLite) or `$1` (PostgreSQL), an object for `:name` or `%(name)s`.",
+)
+
+_SQL_QUERY = Method(
+    "query",
+    "Reads rows by a statement that cannot change anything; gives a list of objects.",
+    _schema({"sql": _SQL}, {"params": _PARAMS}),
+    READ,
+    True,
+    30.0,
+)
+_SQL_TABLES = Method("tables", "Lists the names of the tables and views.", _schema({}), READ, True, 30.0)
+
+
+def _sql(settings: Settings) -> tuple[Method, ...]:
+    if settings.get("write") is not True:
+        return (_SQL_QUERY, _SQL_TABLES)
+    address = settings.get("address")
+    is_file = isinstance(address, str) and address[:7].lower() == "sqlite:"
+    execute = Method(
+        "execute",
+        "Changes the database by one statement; gives how many rows it touched.",
+        _schema({"sql": _SQL}, {"params": _PARAMS}),
+        WRITE if is_file else EXTERNAL,
+        False,
+        30.0,
+    )
+    return (_SQL_QUERY, execute, _SQL_TABLES)
+
+
+_KEY = _said(_STRING, "The key.")
+_ID = _said(_STRING, "The document's id.")
+
+_KEY_VALUE = (
+    Method("get", "Gives the value of a key, or null.", _schema({"key": _KEY}), READ, True, 30.0),
+    Method(
+        "set",
+        "Stores a value under a key, in place of the one before.",
+        _schema({"key": _KEY, "value": _said({}, "Any JSON value.")}),
+        WRITE,
+        True,
+        30.0,
+    ),
+    Method("delete", "Forgets a key.", _schema({"key": _KEY}), WRITE, True, 30.0),
+    Method(
+        "keys",
+        "Lists the keys in order.",
+        _schema({}, {"prefix": _said(_STRING, "What the keys begin with.")}),
+        READ,
+        True,
+        30.0,
+    ),
+)
+
+_DOCUMENTS = (
+    Method(
+        "add",
+        "Stores a document; one with the same id is replaced.",
+        _schema(
+            {"text": _said(_STRING, "The document.")},
+            {
+                "id": _said(_STRING, "Its id; a new one is made where it is left out."),
+                "meta": _said({"type": "object"}, "What else is to be known of it."),
+            },
+        ),
+        WRITE,
+        False,
+        30.0,
+    ),
+    Method("get", "Gives a document, or null.", _schema({"id": _ID}), READ, True, 30.0),
+    Method(
+        "search",
+        "Finds the documents that hold words of the query, the best first.",
+        _schema(
+            {"query": _said(_STRING, "Words to look for.")},
+            {
+                "limit": _said(
+                    {**_WHOLE, "maximum": 100}, "How many at most, 10 where it is left out, no more than 100."
+                )
+            },
+        ),
+        READ,
+        True,
+        30.0,
+    ),
+    Method("delete", "Removes a document.", _schema({"id": _ID}), WRITE, True, 30.0),
+)
+
 PROVIDERS: dict[str, Provider] = {
     p.name: p
     for p in (
@@ -190,6 +308,36 @@ PROVIDERS: dict[str, Provider] = {
             lambda _: _SLACK,
         ),
         Provider(
+            "Http",
+            "tool",
+            "An HTTP service at one address.",
+            (
+                Setting("address", "String", "Where the service is, such as `https://api.example.com/v1`.", True, True),
+                Setting(
+                    "headers", "Object", "Headers that every request carries; a value may be `Env.NAME`.", secret=True
+                ),
+                Setting("allow", "List", "Hosts besides the address's own that a redirect may lead to.", default=()),
+                Setting("private", "Boolean", "Whether addresses that are not public may be reached.", default=False),
+            ),
+            lambda _: _HTTP,
+        ),
+        Provider(
+            "Sql",
+            "tool",
+            "A database: SQLite or PostgreSQL.",
+            (
+                Setting(
+                    "address",
+                    "String",
+                    "`sqlite:///file.db`, relative to the file's folder, or `postgresql://…`; best as `Env.NAME`.",
+                    True,
+                    True,
+                ),
+                Setting("write", "Boolean", "Whether the database may be changed.", default=False),
+            ),
+            _sql,
+        ),
+        Provider(
             "Mcp",
             "tool",
             "The tools of an MCP server.",
@@ -201,6 +349,20 @@ PROVIDERS: dict[str, Provider] = {
                 Setting("env", "Env", "The variables that the server gets, as `Env.NAME`.", default=()),
             ),
             lambda _: None,
+        ),
+        Provider(
+            "KeyValue",
+            "store",
+            "Values by key, kept in a file.",
+            (Setting("file", "String", "The file, relative to the file's own folder.", True, True),),
+            lambda _: _KEY_VALUE,
+        ),
+        Provider(
+            "Documents",
+            "store",
+            "Texts with full-text search, kept in a file.",
+            (Setting("file", "String", "The file, relative to the file's own folder.", True, True),),
+            lambda _: _DOCUMENTS,
         ),
     )
 }

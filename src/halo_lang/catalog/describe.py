@@ -77,7 +77,9 @@ class Provider(Record):
     """A provider as `tool NAME : Provider(…)` names it. `keyword` is `tool` or `store`.
 
     `describe` gives the methods for some settings, in the provider's own order, or None where they cannot be known
-    without starting it. It is pure.
+    without starting it. It is pure. `open`: it says nothing of its settings, so any are taken; positional ones under
+    their places, `"0"`, `"1"`. `broken` says why one of another package cannot be used. `origin` is the package that
+    it comes from, empty for Halo's own and for those registered in code.
     """
 
     name: str
@@ -85,12 +87,15 @@ class Provider(Record):
     about: str
     settings: tuple[Setting, ...]
     describe: Callable[[Settings], tuple[Method, ...] | None]
+    open: bool = False
+    broken: str = ""
+    origin: str = ""
 
 
 def arguments_error(method: Method, args: Mapping[str, Value], *, by_author: bool = False) -> str | None:
     """What is wrong with arguments for a method, in words that a model can act on, or None (tools.md §1).
 
-    Checks required and unknown names, and of each value `type`, `enum`, `minimum` and the `type` of `items`. Internal
+    Checks required and unknown names, and of each value `type`, `enum`, `minimum`, `maximum` and the `type` of `items`. Internal
     arguments are unknown ones unless the author's own text made them (`by_author`).
     """
     properties: dict[str, Any] = method.schema.get("properties", {})
@@ -137,6 +142,8 @@ def value_error(schema: dict[str, Any], value: Value) -> str | None:
         return "must be one of " + ", ".join(str(v) for v in schema["enum"])
     if "minimum" in schema and isinstance(value, int | float) and value < schema["minimum"]:
         return f"must be at least {schema['minimum']}"
+    if "maximum" in schema and isinstance(value, int | float) and value > schema["maximum"]:
+        return f"must be at most {schema['maximum']}"
     if isinstance(value, list) and "items" in schema:
         for at, item in enumerate(value):
             trouble = value_error(schema["items"], item)

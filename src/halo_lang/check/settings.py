@@ -40,8 +40,11 @@ def read_tool(declaration: ToolDecl, providers: Mapping[str, Provider], findings
             help_ = f"declare it as `{provider.keyword} {name.text} : {provider.name}`"
             what = f"`{provider.name}` is a provider of {provider.keyword}s"
             findings.error("WRONG_KIND", what, declaration.provider, help_)
+        if provider.broken:
+            findings.error("PROVIDER_BROKEN", provider.broken, declaration.provider)
         before = findings.errors
-        settings = _read_settings(declaration, provider, findings)
+        read = _read_open_settings if provider.open else _read_settings
+        settings = read(declaration, provider, findings)
         broken = findings.errors > before
         # What a wrong setting would have switched on is not said to be missing too.
         methods = provider.describe({**settings, **_all_on(provider)} if broken else settings)
@@ -104,6 +107,20 @@ def _read_settings(declaration: ToolDecl, provider: Provider, findings: Findings
             findings.error("MISSING_ARGUMENT", f"`{provider.name}` needs `{setting.name}`: {what}", at_)
         elif setting.default is not None:
             settings[setting.name] = setting.default
+    return settings
+
+
+def _read_open_settings(declaration: ToolDecl, _: Provider, findings: Findings) -> dict[str, Any]:
+    """The settings of a provider that says nothing of them, as they are given."""
+    settings: dict[str, Any] = {}
+    positional = 0
+    for arg in declaration.args:
+        name = str(positional) if arg.name is None else arg.name.text
+        positional += arg.name is None
+        if name in settings:
+            findings.error("REPEATED_ARGUMENT", f"`{name}` is given twice", arg.name or arg.value)
+        value = _setting_value(arg.value, findings)
+        settings[name] = None if value is UNKNOWN else value
     return settings
 
 

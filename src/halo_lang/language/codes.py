@@ -29,6 +29,7 @@ CHECK: dict[str, str] = {
     "HIDES_NAME": "An `as` name hides a parameter or a declaration.",
     "WRONG_KIND": "A name stands for another kind of thing than is wanted here.",
     "UNKNOWN_PROVIDER": "There is no such provider.",
+    "PROVIDER_BROKEN": "A provider of another package cannot be used.",
     "UNKNOWN_METHOD": "The tool has no such method.",
     "UNKNOWN_ARGUMENT": "There is no such argument.",
     "MISSING_ARGUMENT": "An argument is missing.",
