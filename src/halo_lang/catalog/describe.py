@@ -8,6 +8,7 @@ all derived from these. Never starts a provider. The built-in ones stand in `bui
 from __future__ import annotations
 
 from ..language.record import Record
+from .schemas import full_error
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class Method(Record):
 
     `schema` is the JSON Schema of its arguments, an object whose properties stand in positional order. `effect` is
     `"read"`, `"write"`, `"external"` or None where it is not described (which counts as external). `idempotent`:
-    twice is the same as once. `internal` names arguments that Halo itself gives and no caller may.
+    twice is the same as once. `internal` names arguments that Halo itself gives and no caller may. `claimed`: the effect
+    is what an MCP server says of itself, as `halo.lock` keeps it (plan.md).
     """
 
     name: str
@@ -44,6 +46,7 @@ class Method(Record):
     idempotent: bool = False
     timeout_s: float | None = None
     internal: tuple[str, ...] = ()
+    claimed: bool = False
 
     def parameters(self) -> tuple[str, ...]:
         """The names that a caller may give, in positional order."""
@@ -95,7 +98,8 @@ class Provider(Record):
 def arguments_error(method: Method, args: Mapping[str, Value], *, by_author: bool = False) -> str | None:
     """What is wrong with arguments for a method, in words that a model can act on, or None (tools.md §1).
 
-    Checks required and unknown names, and of each value `type`, `enum`, `minimum`, `maximum` and the `type` of `items`. Internal
+    Checks required and unknown names, and of each value `type`, `enum`, `minimum`, `maximum` and the `type` of
+    `items`; where the schema says more than that, which none of Halo's own does, all of it (`schemas.py`). Internal
     arguments are unknown ones unless the author's own text made them (`by_author`).
     """
     properties: dict[str, Any] = method.schema.get("properties", {})
@@ -111,7 +115,7 @@ def arguments_error(method: Method, args: Mapping[str, Value], *, by_author: boo
         trouble = value_error(wanted, value)
         if trouble:
             return f"the argument `{name}` {trouble}"
-    return None
+    return full_error(method.schema, args)
 
 
 def _signature(method: Method) -> str:
@@ -133,6 +137,8 @@ _OF_TYPE: dict[str, tuple[type, ...]] = {
 
 def value_error(schema: dict[str, Any], value: Value) -> str | None:
     """What is wrong with a value for the schema of one argument (`must be string`), or None."""
+    if not isinstance(schema, dict):  # true and false are schemas too, which a stranger may write
+        return None
     wanted = schema.get("type")
     if wanted is not None:
         names = wanted if isinstance(wanted, list) else [wanted]

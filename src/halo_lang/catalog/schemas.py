@@ -1,0 +1,130 @@
+"""JSON Schema in full, for schemas that Halo did not write: an MCP server's, a package's (tools.md §1).
+
+Owns what the few keywords of `describe.value_error` do not cover. Halo's own methods are described in those alone, so
+nothing is imported for them; a stranger's schema may hold anything, and what is checked wrongly there lets arguments
+through. So this asks a well-kept validator: its regular expressions take linear time, it looks nothing up outside the
+schema, and a schema that refers to itself does not make it run away. Pure; never raises for what a schema holds.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ..language.values import Value
+
+MAX_DEPTH = 64
+"""How deep a schema, or a value that is held to one, may nest."""
+
+_MAX_KNOWN = 4_000
+_SHOWN = 300
+
+_PLAIN = frozenset(
+    {"type", "enum", "minimum", "maximum", "items", "properties", "required", "additionalProperties"}
+    | {"description", "title", "default", "examples", "format", "$schema", "$comment", "deprecated", "readOnly"}
+)
+"""Keywords that `describe` checks itself, and those that check nothing."""
+
+_known: dict[int, tuple[Mapping[str, Any], Any]] = {}
+"""Schemas by their identity, each with its validator (None: `describe` checks all of it)."""
+
+
+def schema_trouble(schema: Mapping[str, Any]) -> str | None:
+    """Why nothing can be checked by a schema, in words, or None."""
+    if nests_deeper(schema, MAX_DEPTH):
+        return f"it nests more than {MAX_DEPTH} deep"
+    try:
+        _compiled(schema)
+    except Exception as trouble:  # whatever the validator minds
+        return str(trouble).partition("\n")[0][:_SHOWN] or type(trouble).__name__
+    return None
+
+
+def full_error(schema: Mapping[str, Any], args: Mapping[str, Value]) -> str | None:
+    """What is wrong with arguments by all that their schema says, or None. A schema that nothing can be checked by
+    refuses nothing."""
+    known = _known.get(id(schema))
+    if known is None or known[0] is not schema:
+        if len(_known) >= _MAX_KNOWN:
+            _known.clear()
+        known = _known[id(schema)] = schema, _validator(schema)
+    validator = known[1]
+    if validator is None:
+        return None
+    if nests_deeper(args, MAX_DEPTH):
+        return f"the arguments nest more than {MAX_DEPTH} deep"
+    return None if validator.is_valid(dict(args)) else _said(schema, args, validator)
+
+
+def nests_deeper(value: object, most: int) -> bool:
+    """Whether lists and objects nest more than `most` deep."""
+    level: list[Any] = [value]
+    for _ in range(most + 1):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list | tuple)
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list | tuple)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def _validator(schema: Mapping[str, Any]) -> Any:
+    if _is_plain(schema, top=True) or nests_deeper(schema, MAX_DEPTH):
+        return None
+    try:
+        return _compiled(schema)
+    except Exception:  # as `schema_trouble`
+        return None
+
+
+def _is_plain(schema: Any, *, top: bool = False) -> bool:
+    if not isinstance(schema, dict) or not schema.keys() <= _PLAIN:
+        return False
+    if not top and ("properties" in schema or "required" in schema or "additionalProperties" in schema):
+        return False
+    if "items" in schema and not _is_plain(schema["items"]):
+        return False
+    return isinstance(schema.get("additionalProperties", False), bool) and all(
+        _is_plain(inner) for inner in schema.get("properties", {}).values()
+    )
+
+
+def _compiled(schema: Mapping[str, Any]) -> Any:
+    import jsonschema_rs
+
+    return jsonschema_rs.validator_for(
+        dict(schema), offline=True, validate_formats=False, pattern_options=jsonschema_rs.RegexOptions()
+    )
+
+
+def _said(schema: Mapping[str, Any], args: Mapping[str, Value], validator: Any) -> str:
+    """The words for arguments that do not fit. The validator's own, but where the schema refers to itself: finding them
+    can then take for ever, so that the argument at fault is all that is named."""
+    from ..language.values import to_json
+
+    text = to_json(dict(schema))
+    if '"$ref"' not in text and '"$dynamicRef"' not in text and '"$recursiveRef"' not in text:
+        error = next(iter(validator.iter_errors(dict(args))))
+        where = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in error.instance_path[1:])
+        named = f"the argument `{error.instance_path[0]}`" if error.instance_path else "the arguments:"
+        return f"{named}{f' at {where[:_SHOWN]}' if where else ''} {_clipped(error.message)}"
+    for name, inner in schema.get("properties", {}).items():
+        if name in args and isinstance(inner, dict):
+            alone = {**inner, **{k: schema[k] for k in ("$defs", "definitions") if k in schema}}
+            try:
+                fits = _compiled(alone).is_valid(args[name])
+            except Exception:  # what refers to the whole schema cannot be looked at alone
+                continue
+            if not fits:
+                return f"the argument `{name}` does not fit its schema: {_clipped(to_json(inner))}"
+    return f"the arguments do not fit their schema: {_clipped(text)}"
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
