@@ -15,7 +15,7 @@ import shutil
 from ..boundary.host import ConfigError, Given, ToolError
 from ..catalog.builtin import PROVIDERS
 from .arguments import refuse_arguments
-from .processes import Output, Process
+from .processes import Output, Process, harmless_variables
 from .results import LIMIT, bounded
 
 TYPE_CHECKING = False
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 LINGER_S = 1.0
 """How long output is waited for when bash has ended and something that it started still holds its pipes."""
 
-_HARMLESS = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _LONGEST_ARGUMENT = 100_000
 """Bytes of a command that is given as an argument; systems allow 128 KiB and up."""
@@ -121,10 +120,8 @@ class Bash:
 
 
 def _variables(process: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """The variables that commands get: a harmless few of Halo's own, and those that the tool is given. Never others:
-    the environment holds keys."""
-    kept = {n: v for n, v in process.items() if n in _HARMLESS or n.startswith("LC_")}
-    return {**kept, "TERM": "dumb", **{n: str(v) for n, v in dict(given).items()}}
+    """The variables that commands get: a harmless few of Halo's own, and those that the tool is given."""
+    return {**harmless_variables(process), "TERM": "dumb", **{n: str(v) for n, v in dict(given).items()}}
 
 
 def _checked_values(given: Value) -> dict[str, str]:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 STOP_GRACE_S = 2.0
 """How long a program that was asked to stop may take before it is killed."""
 
+HARMLESS = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL")
+"""Variables that every program which Halo starts may have; and `LC_*`."""
+
 KEPT = 256 * 1024
 """Bytes of a stream that are kept: the first half and the last."""
 
@@ -122,14 +125,7 @@ class Process:
 
     async def stop(self) -> None:
         """Asks all of it to end, and kills what has not after `STOP_GRACE_S`; at once where this is cancelled."""
-        try:
-            self._signal(signal.SIGTERM, self._members())
-            with suppress(TimeoutError):
-                async with asyncio.timeout(STOP_GRACE_S):
-                    while self._members():
-                        await asyncio.sleep(_POLL_S)
-        finally:
-            self._signal(signal.SIGKILL, self._members())
+        await end_session(self._popen)
         await self._silence(_POLL_S)
 
     async def _silence(self, most_s: float) -> None:
@@ -159,7 +155,7 @@ class Process:
 
     def _reap(self) -> None:
         """The last step: kills what is left of the group, takes the exit code, closes the pipes."""
-        self._signal(signal.SIGKILL, ())
+        signal_session(self._popen, signal.SIGKILL)
         try:
             self._popen.wait(_REAP_S)
         except subprocess.TimeoutExpired:
@@ -170,26 +166,49 @@ class Process:
             if pipe is not None:
                 pipe.close()
 
-    def _signal(self, number: int, others: tuple[int, ...]) -> None:
-        for kill, target in ((os.killpg, self._popen.pid), *((os.kill, pid) for pid in others)):
-            with suppress(ProcessLookupError, PermissionError):
-                kill(target, number)
 
-    def _members(self) -> tuple[int, ...]:
-        """The processes of its session that have not ended, where the system shows them; else itself."""
-        try:
-            numbers = [int(n) for n in os.listdir("/proc") if n.isdigit()]
-        except OSError:
-            return (self._popen.pid,) if self._popen.poll() is None else ()
-        return tuple(n for n in numbers if self._is_member(n))
+async def end_session(popen: subprocess.Popen[bytes]) -> None:
+    """Asks a program that leads a session, and all that is in it, to end, and kills what has not after `STOP_GRACE_S`;
+    at once where this is cancelled. Its exit code must not have been taken yet."""
+    try:
+        signal_session(popen, signal.SIGTERM, session_members(popen))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STOP_GRACE_S):
+                while session_members(popen):
+                    await asyncio.sleep(_POLL_S)
+    finally:
+        signal_session(popen, signal.SIGKILL, session_members(popen))
 
-    def _is_member(self, number: int) -> bool:
-        try:
-            with open(f"/proc/{number}/stat", "rb") as file:
-                state, _, group, session = file.read().rpartition(b")")[2].split()[:4]
-        except (OSError, ValueError):
-            return False
-        return state not in (b"Z", b"X") and self._popen.pid in (int(group), int(session))
+
+def signal_session(popen: subprocess.Popen[bytes], number: int, others: tuple[int, ...] = ()) -> None:
+    """Sends a signal to the process group of a program that leads one, and to `others`."""
+    for kill, target in ((os.killpg, popen.pid), *((os.kill, pid) for pid in others)):
+        with suppress(ProcessLookupError, PermissionError):
+            kill(target, number)
+
+
+def session_members(popen: subprocess.Popen[bytes]) -> tuple[int, ...]:
+    """The processes of a program's session that have not ended, where the system shows them; else the program."""
+    try:
+        numbers = [int(n) for n in os.listdir("/proc") if n.isdigit()]
+    except OSError:
+        return (popen.pid,) if popen.poll() is None else ()
+    return tuple(n for n in numbers if _is_member(n, popen.pid))
+
+
+def harmless_variables(process: Mapping[str, str]) -> dict[str, str]:
+    """The variables of Halo's own environment that every program which it starts may have. Never others: the
+    environment holds keys."""
+    return {n: v for n, v in process.items() if n in HARMLESS or n.startswith("LC_")}
+
+
+def _is_member(number: int, session: int) -> bool:
+    try:
+        with open(f"/proc/{number}/stat", "rb") as file:
+            state, _, group, its_session = file.read().rpartition(b")")[2].split()[:4]
+    except (OSError, ValueError):
+        return False
+    return state not in (b"Z", b"X") and session in (int(group), int(its_session))
 
 
 def _holding(data: bytes, opened: list[int]) -> int:
