@@ -81,6 +81,16 @@ def _startup(figures: Figures) -> Iterator[Line]:
     )
 
 
+# 3: parsing ------------------------------------------------------------------------------------------------------
+
+
+def _parsing(figures: Figures) -> Iterator[Line]:
+    small, large, memory = (figures("both", name) for name in ("small", "large", "memory"))
+    yield Line("parsing, 1,000 lines", f"{small:.2f}x", ">= 1.5x ast.parse's lines/s", small >= 1.5)
+    yield Line("parsing, 100,000 lines", f"{large:.2f}x", ">= 3x ast.parse's lines/s", large >= 3)
+    yield Line("the tree's memory, of 100,000 lines", f"{memory:.3f}", "<= 0.25 of ast.parse's", memory <= 0.25)
+
+
 # 4: stages -------------------------------------------------------------------------------------------------------
 
 
@@ -210,6 +220,12 @@ def _cases(
 
 ROWS = (
     Row("1", "start-up", {"startup": Case("startup.py", (9,), (1,))}, _startup),
+    Row(
+        "3",
+        "parsing",
+        {"both": Case("parse.py", (7, 1000, 100_000), (1, 100, 1000), whole=True)},
+        _parsing,
+    ),
     Row(
         "4",
         "stage",

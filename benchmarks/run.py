@@ -20,9 +20,9 @@ from rows import ROWS, Case, Line, NotMeasured, Row, write_desk
 
 HERE = Path(__file__).parent
 ROUNDS = 7
-TIMEOUT_S = 300
+TIMEOUT_S = 600
 
-WIDTHS = (5, 48, 34, 26, 14)
+WIDTHS = (5, 48, 34, 29, 14)
 
 
 def main() -> int:
