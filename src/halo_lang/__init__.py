@@ -9,7 +9,8 @@ from .version import VERSION as __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .doors.stores import FileRunStore, MemoryRunStore, RunStore
+    from .doors.stores import FileRunStore, MemoryRunStore
+    from .doors.stores import RunStore as RunStore  # a protocol, for type checkers alone
     from .library.errors import HaloError
     from .library.events import (
         Answered,
@@ -40,7 +41,6 @@ __all__ = [
     "Published",
     "RunEnded",
     "RunResult",
-    "RunStore",
     "RunUsage",
     "StageBegan",
     "StageEnded",
@@ -55,6 +55,7 @@ _HOMES = {
     "library.errors": ("HaloError",),
     "library.events": (
         "Answered",
+        "Event",
         "Logged",
         "Printed",
         "Published",

@@ -10,7 +10,6 @@ from ..language.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
-    from typing import TypeAlias
 
     from ..boundary.call import Answer, Call, Scope
     from ..doors.spend import Ledger
@@ -21,19 +20,23 @@ MAX_WAITING = 10_000
 """Events that may wait to be read; past that tokens are dropped, nothing else."""
 
 
-class StageBegan(Record):
+class Event(Record):
+    """Something that happened in a run: one of the kinds below."""
+
+
+class StageBegan(Event):
     stage: str
     target: str
     scope: Scope
 
 
-class StageEnded(Record):
+class StageEnded(Event):
     stage: str
     target: str
     scope: Scope
 
 
-class Tokens(Record):
+class Tokens(Event):
     """Text of an agent's answer, as it comes."""
 
     stage: str
@@ -42,7 +45,7 @@ class Tokens(Record):
     text: str
 
 
-class Answered(Record):
+class Answered(Event):
     """A call has its answer. `cost` is what the run has cost so far, in US dollars."""
 
     call: Call
@@ -50,25 +53,22 @@ class Answered(Record):
     cost: float
 
 
-class Printed(Record):
+class Printed(Event):
     value: Value
 
 
-class Logged(Record):
+class Logged(Event):
     value: Value
 
 
-class Published(Record):
+class Published(Event):
     value: Value
 
 
-class RunEnded(Record):
+class RunEnded(Event):
     """The run has ended, or paused: `result.waits` says for what."""
 
     result: RunResult
-
-
-Event: TypeAlias = "StageBegan | StageEnded | Tokens | Answered | Printed | Logged | Published | RunEnded"
 
 
 class Watching:

@@ -133,7 +133,7 @@ class HaloRuntime:
         """
         program = self._loaded()
         try:
-            resumed = claim(self._store, run_id, lambda _: False)
+            resumed = claim(self._store, run_id, lambda _: True)
         except (ResumeError, RecordingError, KeepingError) as trouble:
             raise _public(trouble) from None
         try:
