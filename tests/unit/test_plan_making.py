@@ -119,8 +119,9 @@ def test_a_plan_that_is_crowded_forgets_no_call_for_the_policies_of_another() ->
         TOOLS
         + 'policy Keep : DenyTools("Files.delete") & ApproveTools("Files.write")\n'
         + "agent A [openai/flat]\n  equips Files\n"
-        + pipeline("|> S(x)", "|> R(x)")
+        + pipeline("|> S(x)", "|> T(x)")
         + pipeline("|> R(x)", name="S", requires="Keep")
+        + pipeline("|> R(x)", name="T")
         + pipeline("|> A.go(tools: [Files])", name="R")
     )
     roomy = plan(text)

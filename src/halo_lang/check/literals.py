@@ -150,3 +150,12 @@ def nano_of(text: str) -> int:
         digits, shift = digits[:shift], 0
     nano = int(digits) * 10**shift if digits else 0
     return -nano if mantissa.startswith("-") else nano
+
+
+def dollars_text(text: str) -> str:
+    """A number of dollars as it is shown: with two decimals, or as many as it is written with (plan.md)."""
+    whole, _, decimals = text.partition(".")
+    if "e" in text.lower():
+        dollars, nano = divmod(nano_of(text), 10**9)
+        whole, decimals = str(dollars), f"{nano:09}".rstrip("0")
+    return f"{whole}.{decimals:0<2}"

@@ -28,7 +28,7 @@ class PolicyRule(Record):
     `kind` is the rule's name. `patterns`: `Tool.method` patterns of AllowTools, DenyTools, ApproveTools, of DenyArgs
     (one) and MaxCalls (none: every call). `effects`: of ApproveEffects. `args`: DenyArgs' argument names and value
     patterns, all of which must match. `limit`: MaxCalls' number, or MaxSpend's in nano-dollars (rounded down), with
-    `limit_text` as written. `redactions`: `email`, `phone`, `card`, `key`, or a regular expression with `regex:`
+    `limit_text` as it is shown. `redactions`: `email`, `phone`, `card`, `key`, or a regular expression with `regex:`
     before it.
     """
 

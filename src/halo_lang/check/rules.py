@@ -11,7 +11,7 @@ from ..language.ast import Arg, Constant, Number, Path, Text
 from ..language.source import Span
 from ..language.values import to_text
 from .findings import listed
-from .literals import UNKNOWN, nano_of, value_of, whole_of
+from .literals import UNKNOWN, dollars_text, nano_of, value_of, whole_of
 from .program import Policy, PolicyRule
 
 TYPE_CHECKING = False
@@ -117,7 +117,7 @@ def _read_spend(policy: str, rule: Rule, findings: Findings) -> PolicyRule:
     limit = nano_of(value.text)
     if limit <= 0:
         _refuse(findings, rule, "takes an amount above 0", value, _MAX_SPEND)
-    return PolicyRule(policy, "MaxSpend", _span(rule), limit=limit, limit_text=value.text)
+    return PolicyRule(policy, "MaxSpend", _span(rule), limit=limit, limit_text=dollars_text(value.text))
 
 
 def _read_calls(policy: str, rule: Rule, findings: Findings) -> PolicyRule:

@@ -34,12 +34,6 @@ def dollars(nano: int, *, places: int = 4) -> str:
     return f"${whole}.{part:0{places}d}"
 
 
-def limit_text(written: str) -> str:
-    """A limit as it is shown: with two decimals, or as many as it is written with."""
-    whole, _, decimals = written.partition(".")
-    return f"${whole}.{decimals:0<2}"
-
-
 def summary_lines(summary: Summary) -> list[str]:
     """The lines of the summary, each only where it has something to say."""
     rows = []
@@ -58,7 +52,7 @@ def summary_lines(summary: Summary) -> list[str]:
     if summary.unpriced:
         rows.append(f"Not priced: {', '.join(summary.unpriced)}")
     rows += [
-        f"Spend limit: {limit.agent} stops once the run has spent {limit_text(limit.text)} (policy {limit.policy})"
+        f"Spend limit: {limit.agent} stops once the run has spent ${limit.text} (policy {limit.policy})"
         for limit in summary.limits
     ]
     return rows
@@ -108,5 +102,5 @@ def _details(stage: PlannedStage) -> Iterator[str]:
 def _cost(summary: Summary) -> str:
     told = f"unbounded, for {summary.unbounded[0]}" if summary.cost is None else dollars(summary.cost)
     if summary.stops_at is not None:
-        told += f", but MaxSpend stops the run at {limit_text(summary.stops_at.text)}"
+        told += f", but MaxSpend stops the run at ${summary.stops_at.text}"
     return told
