@@ -201,6 +201,8 @@ def read_journal(lines: Iterable[bytes]) -> Journal:
             begun.pop((entry.target, scope, entry.asked), None)
             reserved.pop((entry.target, scope), None)
             signals.pop(entry.signal or "", None)
+        elif kind == "changed":
+            raise RecordingError(f"line {number}: the run was changed in the debugger here, so it cannot go on")
         elif kind == "signal":
             signals[str(line["id"])] = (str(line["id"]), str(line["event"]), line.get("payload"))
         elif kind == "begun":

@@ -54,7 +54,10 @@ class ModelDoor:
     async def answer(self, call: Call) -> Answer:
         """The answer to one request, with its cost and what attempts without an answer may have cost."""
         assert call.request is not None
-        request = replace(call.request, model=self._models[call.request.model])
+        asked = call.request.model
+        request = replace(
+            call.request, model=self._models.get(asked, asked)
+        )  # one that a debugger chose is none of them
         try:
             attempts = _Attempts(self, call, request)
         except Refused as refusal:

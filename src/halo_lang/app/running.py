@@ -23,20 +23,22 @@ if TYPE_CHECKING:
     from ..boundary.call import Call
     from ..boundary.host import Handlers
     from ..doors.answering import Feed, Stop, Stuck
+    from ..doors.mask import Mask
     from ..doors.within import Within
     from ..language.values import Value
+    from ..models.client import ModelClient
     from .feeds import Journaled, ReplayFeed
     from .kept import Kept
     from .result import RunResult
     from .settings import Settings
-    from .underway import Watcher, What
+    from .underway import Debugger, Watcher, What
 
 EVERYTHING = frozenset((AGENT, TOOL, APPROVAL, YIELD, LISTEN))
 
 
 class Host(Record):
     """What a live run is given: the program's file, settings, who is shown the run and who is asked, the kept plan that
-    it is held to, if any, and `mocks` for calls that are not made for real (`doors/mock.py`)."""
+    it is held to, if any, `mocks` for calls that are not made for real (`doors/mock.py`), and who steps through it."""
 
     file: Path
     settings: Settings
@@ -44,6 +46,7 @@ class Host(Record):
     handlers: Handlers
     within: Within | None = None
     mocks: Mapping[str, Value | Callable[[Call], Answer]] = {}
+    stepper: Debugger | None = None
 
 
 class Recorded(Record):
@@ -74,6 +77,30 @@ def run_replayed(
     ending = without_waiting(answered(run.driver, run.account, feed=feed, stuck=feed.stuck, answering=run.answering))
     if covered is not None:
         covered |= run.covered
+    return run.result(feed.ended_as(ending), (), tuple(feed.recorded_waits()) if ending.status == "paused" else ())
+
+
+async def debug_mocked(
+    what: What,
+    answers: Mapping[str, Value],
+    watcher: Watcher,
+    within: Within | None,
+    stepper: Debugger,
+    stop: Stop,
+) -> RunResult:
+    """Runs a pipeline on mock answers, stepped through."""
+    run = UnderWay(what, watcher, stepper)
+    mock = Mock(answers, now=now, publish=watcher.published, refusal=None if within is None else within.refusal)
+    ending = await answered(run.driver, run.account, mock=mock, answering=run.answering, stop=stop, stepper=stepper)
+    return run.result(ending)
+
+
+async def debug_replayed(what: What, feed: ReplayFeed, watcher: Watcher, stepper: Debugger, stop: Stop) -> RunResult:
+    """Runs a pipeline on a recording, stepped through."""
+    run = UnderWay(what, watcher, stepper)
+    ending = await answered(
+        run.driver, run.account, feed=feed, stuck=feed.stuck, answering=run.answering, stop=stop, stepper=stepper
+    )
     return run.result(feed.ended_as(ending), (), tuple(feed.recorded_waits()) if ending.status == "paused" else ())
 
 
@@ -135,7 +162,9 @@ async def run_live(
             {kind: door for kind, door in doors.items() if kind in kinds},
             lambda call: host.handlers.can_answer(call) and not (kept is not None and kept.is_uncertain(call)),
         )
-        run = UnderWay(what, watcher)
+        if host.stepper is not None:
+            host.stepper.begins(None if keeper is None else keeper.changed, lambda model: _prepare(client, mask, model))
+        run = UnderWay(what, watcher, host.stepper)
         ending = await answered(
             run.driver,
             run.account,
@@ -146,6 +175,7 @@ async def run_live(
             stuck=None if recorded is None else recorded.stuck,
             stop=stop,
             answering=run.answering,
+            stepper=host.stepper,
         )
         run.account.unsettled = ledger.unsettled
         shadows = tuple(_shadow(call, answer) for call, answer in live.shadowed)
@@ -160,6 +190,13 @@ async def run_live(
         await client.close()
         for tool in tools.values():
             await tool.close()
+
+
+def _prepare(client: ModelClient, mask: Mask, model: str) -> None:
+    """Gets a model ready of which the run did not know when it began. Raises `ConfigError`."""
+    endpoint = client.prepare(model)
+    if endpoint.key:
+        mask.add(endpoint.key_name, endpoint.key)
 
 
 def _finished(kept: Kept, result: RunResult) -> RunResult:

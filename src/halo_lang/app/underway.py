@@ -17,12 +17,12 @@ from .result import RunError, RunResult
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any, Protocol
 
     from ..boundary.call import Answer, Call, Scope
     from ..check.program import CheckedProgram
-    from ..doors.answering import Ending
+    from ..doors.answering import Ending, Stepper
     from ..doors.spend import Ledger
     from ..language.values import Value
     from .result import Shadow
@@ -48,6 +48,17 @@ if TYPE_CHECKING:
 
         def spends(self, ledger: Ledger) -> None: ...
 
+    class Debugger(Stepper, Protocol):
+        """Who steps through a run, wherever that is answered. `begins` is called before it runs: `changes` writes down
+        that it was changed, at a stage and by what; `prepares` gets another model ready, and raises `ConfigError`;
+        each is None where there is no use for it."""
+
+        def begins(
+            self, changes: Callable[[str, str], None] | None, prepares: Callable[[str], None] | None
+        ) -> None: ...
+
+        def answered(self, call: Call, answer: Answer) -> None: ...
+
 
 class What(Record):
     """What is run: a pipeline of a program without errors, with arguments, under a run id."""
@@ -59,15 +70,17 @@ class What(Record):
 
 
 class UnderWay:
-    """One run under way. Making it moves the run up to its first calls."""
+    """One run under way. Making it moves the run up to its first calls; with a `stepper`, up to its first stage."""
 
-    def __init__(self, what: What, watcher: Watcher) -> None:
+    def __init__(self, what: What, watcher: Watcher, stepper: Debugger | None = None) -> None:
         self._what = what
         self._watcher = watcher
         self._began = time.perf_counter()
         compiled = compiled_program(what.program)[what.pipeline]
         params = with_defaults(what.program.pipelines[what.pipeline].params, what.args)
-        self._run = Run(what.run_id, watcher, watched=watcher.watches)
+        self._stepper = stepper
+        stepped = stepper is not None  # whoever steps through a run sees its stages as it goes
+        self._run = Run(what.run_id, watcher, watched=watcher.watches and not stepped, stepped=stepped)
         self._frame = Frame(self._run, what.pipeline, params, (), "", compiled.governed_by(()), 0)
         self.account = Account()
         self.driver = Driver(compiled.run(self._frame))
@@ -84,6 +97,8 @@ class UnderWay:
 
     def answering(self, call: Call, answer: Answer) -> None:
         """Tells the watcher of an answer."""
+        if self._stepper is not None:
+            self._stepper.answered(call, answer)
         self._watcher.answered(call, answer, self.account.cost)
 
     def result(

@@ -46,15 +46,15 @@ def on_terminal(
     path = Path(file)
     settings = read_settings(path)
     if options.verbose:
-        _say_where_from(settings)
-    _log_plainly(options.verbose)
+        say_where_from(settings)
+    log_plainly(options.verbose)
     output = _output(options)
     asks = sys.stdin.isatty() and sys.stderr.isatty()
-    handlers = _handlers(Terminal(output) if asks else None, options.yes_to)
+    handlers = handlers_of(Terminal(output) if asks else None, options.yes_to)
 
     async def run() -> RunResult:
         stop = Stop()
-        _listen_for_signals(stop, output)
+        listen_for_signals(stop, output)
         return await start(Host(path, settings, output, handlers, within), stop)
 
     try:
@@ -73,7 +73,7 @@ def _output(options: Namespace) -> Output:
     return Output(as_document=options.json, quiet=options.quiet)
 
 
-def _handlers(terminal: Terminal | None, yes_to: list[str]) -> Handlers:
+def handlers_of(terminal: Terminal | None, yes_to: list[str]) -> Handlers:
     """A terminal answers yields, approvals and listens; `--yes-to` approves without one."""
 
     def said_yes(call: Call) -> bool:
@@ -89,7 +89,7 @@ def _handlers(terminal: Terminal | None, yes_to: list[str]) -> Handlers:
     return Handlers(terminal.answer_yield, approve, terminal.receive)
 
 
-def _log_plainly(verbose: bool) -> None:
+def log_plainly(verbose: bool) -> None:
     """Lets the log of Halo and of the libraries it uses say one line a fault, without the trace that it has."""
     import logging
 
@@ -100,13 +100,18 @@ def _log_plainly(verbose: bool) -> None:
     logging.root.handlers = [Plain(logging.INFO if verbose else logging.WARNING)]
 
 
-def _listen_for_signals(stop: Stop, output: Output) -> None:
-    """The first signal stops the run and leaves calls under way some seconds; a second one does not wait."""
+def listen_for_signals(
+    stop: Stop, output: Output, interrupted: Callable[[], bool] | None = None
+) -> Callable[[], object]:
+    """The first signal stops the run and leaves calls under way some seconds; a second one does not wait. `interrupted`
+    may take a SIGINT for itself. Gives what ends the run without waiting."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
 
-    def on_signal() -> None:
+    def on_signal(number: int) -> None:
+        if number == signal.SIGINT and interrupted is not None and not stop.asked and interrupted():
+            return
         if stop.asked:
             task.cancel()
             return
@@ -116,10 +121,11 @@ def _listen_for_signals(stop: Stop, output: Output) -> None:
         loop.call_later(GRACE_S, task.cancel)
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal)
+        loop.add_signal_handler(number, on_signal, number)
+    return task.cancel
 
 
-def _say_where_from(settings: Settings) -> None:
+def say_where_from(settings: Settings) -> None:
     for found in settings.found:
         print(f"settings: {found}", file=sys.stderr)
     for name in settings.environment.project:

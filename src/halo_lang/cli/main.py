@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "run": "runs a pipeline",
     "plan": "shows what a run could do and cost, runs nothing",
+    "debug": "runs a pipeline stage by stage",
     "replay": "runs a recorded run again, calling nothing",
     "resume": "goes on with a paused or crashed run",
     "runs": "lists the paused runs",

@@ -61,15 +61,19 @@ def execute(options: Namespace) -> int:
     program = program_with_models(program, options.model)
     if options.all:
         return _replay_all(program, options)
-    return _replay_one(program, _read(options.run), options)
+    return _replay_one(program, read_recording(options.run), options)
 
 
-def _read(run_id: str) -> Recording:
+def read_recording(run_id: str) -> Recording:
+    """The recording of a run. Raises `CommandError` where there is none that can be replayed."""
     try:
         path = file_of(RECORDINGS, run_id)
         if not os.path.isfile(path):
             raise CommandError(f"there is no recording of the run {run_id}; `halo recordings` lists them")
-        return read_recording_file(path)
+        recording = read_recording_file(path)
+        if recording.changed is not None:
+            raise CommandError(f"the run {run_id} cannot be replayed: {recording.changed}")
+        return recording
     except RecordingError as trouble:
         raise CommandError(f"RECORDING_INVALID: {trouble.message}") from None
 
@@ -92,7 +96,7 @@ def _replay_one(program: CheckedProgram, recording: Recording, options: Namespac
     elif result.status in ("completed", "halted"):
         output.finished(result.output)
     explain(result)
-    _say(result, comparison, recording, options)
+    tell(result, comparison, recording, options)
     return 0 if comparison.same else 1
 
 
@@ -125,7 +129,8 @@ def _replayed(
     return result, compared(result, recording, feed, strict=options.strict), output
 
 
-def _say(result: RunResult, comparison: Comparison, recording: Recording, options: Namespace) -> None:
+def tell(result: RunResult, comparison: Comparison, recording: Recording, options: Namespace) -> None:
+    """Says how a replay compares with the recorded run."""
     to = sys.stderr
     for note in comparison.notes:
         print(f"note: {visible(note.message)}", file=to)

@@ -65,13 +65,13 @@ def prepared(words: list[str]) -> list[str]:
 
 
 def execute(options: Namespace) -> int:
-    program, prices = _program(options)
+    program, prices = program_of(options)
     pipeline = chosen_pipeline(program, options.pipeline)
     args = given_arguments(pipeline, options.arguments, options.args)
     within = None if options.within is None else held_to_plan(program, prices, pipeline, options.within)
     what = What(program, pipeline.name, args, new_run_id())
     if options.mock is not None:
-        answers = _mock_answers(options.mock)
+        answers = mock_answers(options.mock)
         output = Output(as_document=options.json, quiet=options.quiet)
         return report(program, run_mocked(what, answers, output, within), output, options)
     result, output = _run_live(what, options, within)
@@ -79,7 +79,8 @@ def execute(options: Namespace) -> int:
     return report(program, result, output, options, replay=options.file if is_recorded else None)
 
 
-def _program(options: Namespace) -> tuple[CheckedProgram, ProjectPrices]:
+def program_of(options: Namespace) -> tuple[CheckedProgram, ProjectPrices]:
+    """The program to run, and its project's prices. Raises `CommandError` for one that has errors."""
     program, prices = checked_file(options.file)
     show(program.diagnostics, program.source, quiet=options.quiet)
     if has_errors(program):
@@ -131,7 +132,8 @@ def _run_live(what: What, options: Namespace, within: Within | None) -> tuple[Ru
 # Mock answers ----------------------------------------------------------------------------------------------------
 
 
-def _mock_answers(name: str) -> dict[str, Value]:
+def mock_answers(name: str) -> dict[str, Value]:
+    """The answers of a mock file; none for the empty name. Raises `CommandError`."""
     if not name:
         return {}
     from ..doors.mock import mock_problem

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from ..boundary.call import Answer, Call
     from ..language.source import Span
     from ..language.values import Value
-    from ..runtime.driver import Driver, Request
+    from ..runtime.driver import Driver, Hold, Request
+    from ..runtime.stepping import Go
     from .account import Account
     from .keeping import Keeper
     from .live import Live
@@ -40,23 +41,39 @@ if TYPE_CHECKING:
 
         def withdraw(self, request: Request) -> None: ...
 
+    class Stepper(Protocol):
+        """Who steps through a debugged run. `held` says how it goes on, `asked` may answer a call by hand; each takes
+        its time, in which nothing new is begun, and may raise `Left`."""
+
+        async def held(self, hold: Hold) -> Go: ...
+
+        async def asked(self, call: Call) -> Answer | None: ...
+
 
 BREATH = 100
 """Hand-ins after which the loop gives way to the event loop."""
 
 
-class Stop:
-    """Asks a run to stop: no new call begins, those under way may end, then the run is `cancelled`."""
+class Left(Exception):
+    """A debugged run is left where it is held."""
 
-    __slots__ = ("_live", "asked")
+
+class Stop:
+    """Asks a run to stop: no new call begins, those under way may end, then the run is `cancelled`. `told` is called
+    when it is asked."""
+
+    __slots__ = ("_live", "asked", "told")
 
     def __init__(self) -> None:
         self.asked = False
+        self.told: Callable[[], None] | None = None
         self._live: Live | None = None
 
     def ask(self) -> None:
         """Stops the run. Questions to people are taken back at once."""
         self.asked = True
+        if self.told is not None:
+            self.told()
         if self._live is not None:
             self._live.begin_no_more()
 
@@ -91,6 +108,7 @@ class Doors(Record):
     keeper: Keeper | None
     stuck: Stuck | None
     answering: Callable[[Call, Answer], None] | None
+    stepper: Stepper | None
 
 
 async def answered(
@@ -104,14 +122,16 @@ async def answered(
     stuck: Stuck | None = None,
     stop: Stop | None = None,
     answering: Callable[[Call, Answer], None] | None = None,
+    stepper: Stepper | None = None,
 ) -> Ending:
     """Answers all that a run asks until it ends, or pauses because nobody is there for what it still asks.
 
     `feed` answers from what was recorded, then `mock` what it covers, then `live` in the world. Where none of them can
     answer any more, `stuck` may give an answer to one of the requests that wait; else the run pauses.
     `keeper` writes down what comes from the world, before the run gets it; `answering` is told of every answer.
+    A debugged run is held for `stepper`.
     """
-    doors = Doors(feed, mock, live, keeper, stuck, answering)
+    doors = Doors(feed, mock, live, keeper, stuck, answering, stepper)
     if stop is not None:
         stop.reaches(live)
     waits: tuple[Call, ...] = ()
@@ -145,10 +165,20 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
     waiting: dict[Request, None] = {}
     for_mock: deque[Request] = deque()
     unsent: list[Request] = []
+    by_hand: dict[Request, Answer] = {}
     handed_in = 0
     while not driver.ended:
+        if doors.stepper is not None:
+            try:
+                await _step(driver, doors.stepper, by_hand)
+            except Left:
+                return ()
+            if driver.ended:
+                break
         for request in driver.asked:
             waiting[request] = None
+            if request in by_hand:
+                continue
             if feed is not None:
                 feed.add(request)
             if mock is not None and mock.covers(request.call):
@@ -157,7 +187,12 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
                 unsent.append(request)
         driver.asked.clear()
         arrived: list[tuple[Request, Answer]] | None = None
-        if feed is not None and (hit := feed.take()) is not None:
+        if by_hand:
+            answered_first = next(iter(by_hand))
+            arrived = [(answered_first, by_hand.pop(answered_first))]
+            if keeper is not None and live is not None:
+                await _keep(arrived, keeper, live)
+        elif feed is not None and (hit := feed.take()) is not None:
             driver.asides.clear()  # nobody is asked on the side about what was recorded
             arrived = [hit]
         elif mock is not None and (mocked := _next_waiting(for_mock, waiting)) is not None:
@@ -193,6 +228,16 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
                 doors.answering(request.call, answer)
             driver.hand_in(request, answer)
     return ()
+
+
+async def _step(driver: Driver, stepper: Stepper, by_hand: dict[Request, Answer]) -> None:
+    """Holds the run wherever it wants to be held, until every branch waits; then has calls answered by hand, if any."""
+    while driver.held is not None:
+        driver.go_on(await stepper.held(driver.held))
+    for request in driver.asked:
+        answer = await stepper.asked(request.call)
+        if answer is not None:
+            by_hand[request] = answer
 
 
 def _next_waiting(requests: deque[Request], waiting: dict[Request, None]) -> Request | None:

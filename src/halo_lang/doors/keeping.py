@@ -53,6 +53,7 @@ class Keeper:
         self._syncing: asyncio.Task[None] | None = None
         self._written = 0
         self._synced = 0
+        self._change: str | None = None
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Adds a line. Raises `KeepingError`."""
@@ -106,7 +107,15 @@ class Keeper:
         self, status: str, output: Value, error: Mapping[str, Value] | None, waits: Iterable[Mapping[str, Value]] = ()
     ) -> None:
         """Writes how the run ended, or that it paused. Raises `KeepingError`."""
-        self.write(finish_line(status, output, error, waits))
+        line = finish_line(status, output, error, waits)
+        self.write(line if self._change is None else {**line, "changed": self._change})
+
+    def changed(self, stage: str, what: str) -> None:
+        """Writes that a person changed the run where it was held, so that it can be neither replayed nor resumed.
+        Raises `KeepingError`."""
+        self.write({"type": "changed", "stage": stage, "what": what})
+        if self._change is None:
+            self._change = f"at stage {stage}, by {what}"
 
     def spooled(self) -> Iterable[bytes]:
         """The lines that were kept in memory."""

@@ -29,9 +29,20 @@ class Mask:
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._names: dict[str, str] = {}
         for name, value in secrets.items():
-            for spelling in _spellings(value):
-                if len(spelling) >= SHORTEST:
-                    self._names.setdefault(spelling, name)
+            self._learn(name, value)
+        self._compile()
+
+    def add(self, name: str, value: str) -> None:
+        """One secret more, for what is masked from now on."""
+        self._learn(name, value)
+        self._compile()
+
+    def _learn(self, name: str, value: str) -> None:
+        for spelling in _spellings(value):
+            if len(spelling) >= SHORTEST:
+                self._names.setdefault(spelling, name)
+
+    def _compile(self) -> None:
         # The longest first, so that a secret that holds another is replaced as a whole.
         values = sorted(self._names, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, values))) if values else None

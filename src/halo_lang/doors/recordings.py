@@ -35,9 +35,17 @@ class Recording(Record):
     has_yields: bool
     torn: bool
 
+    @property
+    def changed(self) -> str | None:
+        """Where the run was changed in the debugger, in words: then no answers make it run so again."""
+        change = None if self.finish is None else self.finish.get("changed")
+        return None if change is None else f"it was changed in the debugger {change}"
+
     def entries(self, *, late: bool = False) -> Iterator[Entry]:
         """The recorded answers in order; with `late` those too that were not handed to the run."""
         for number, line in numbered(lines_of(self.path)):
+            if line.get("type") == "changed":
+                raise RecordingError(f"line {number}: the run was changed in the debugger here")
             if line.get("type") == "call" and (late or not line.get("late")):
                 yield entry_of(line, number)
 

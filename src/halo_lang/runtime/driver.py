@@ -1,9 +1,10 @@
 """The driver: steps a run's coroutines until every branch waits, in the order in which they are written.
 
-Owns the two things that the runtime's coroutines may await, `Ask` and `Fork` (and `Aside`, which nobody waits for),
-and the order in which branches move (runs.md §1, architecture.md "One door"). Knows no event loop, no clock and no
-world: whoever holds the driver takes the calls that were asked, finds their answers and hands them in, one at a time.
-Read `doors/answering.py` for that loop, `stages.py` for what is stepped.
+Owns the two things that the runtime's coroutines may await, `Ask` and `Fork` (and `Aside`, which nobody waits for, and
+`Hold`, where a debugged run can be looked at), and the order in which branches move (runs.md §1, architecture.md "One
+door"). Knows no event loop, no clock and no world: whoever holds the driver takes the calls that were asked, finds
+their answers and hands them in, one at a time. Read `doors/answering.py` for that loop, `stages.py` for what is
+stepped.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from ..boundary.call import Answer, Call
+    from .stages import CompiledPipeline
+    from .state import Frame
+    from .stepping import Go
 
     Steps: TypeAlias = Coroutine[Any, Any, Any]
 
@@ -59,6 +63,23 @@ class Fork:
         return (yield self)
 
 
+class Hold:
+    """Awaited, in a run that is debugged, before each stage of a pipeline's call and at its end (`at` is the stage's
+    index, or how many there are), and where a stage has ended the run (`failure`): holds the run there, in the middle
+    of a move, until it is let go on; gives what was said then (docs/adr/0011)."""
+
+    __slots__ = ("at", "failure", "frame", "pipeline")
+
+    def __init__(self, pipeline: CompiledPipeline, frame: Frame, at: int, failure: Exception | None = None) -> None:
+        self.pipeline = pipeline
+        self.frame = frame
+        self.at = at
+        self.failure = failure
+
+    def __await__(self) -> Generator[Hold, Go, Go]:
+        return (yield self)
+
+
 class Request:
     """A call that waits for its answer. `Driver.hand_in` takes the two together, once."""
 
@@ -74,10 +95,11 @@ class Driver:
 
     `asked` holds the requests made since it was last emptied by the holder, in the order in which they were made;
     `asides` those that answer nobody, likewise. When the run has ended `ended` is true, and `failure` holds the
-    exception that ended it, or None and `result` the value.
+    exception that ended it, or None and `result` the value. Where `held` is not None a debugged run is held there:
+    nothing may be handed in before it went on.
     """
 
-    __slots__ = ("asides", "asked", "ended", "failure", "result", "waiting")
+    __slots__ = ("_interrupted", "asides", "asked", "ended", "failure", "held", "result", "waiting")
 
     def __init__(self, steps: Steps) -> None:
         self.asked: list[Request] = []
@@ -86,15 +108,24 @@ class Driver:
         self.ended = False
         self.result: Any = None
         self.failure: Exception | None = None
-        self._move(_Branch(steps, None, 0), None)
+        self.held: Hold | None = None
+        self._interrupted: tuple[_Branch, list[_Group]] | None = None
+        self._move(_Branch(steps, None, 0), None, [])
 
     def hand_in(self, request: Request, answer: Answer) -> None:
         """Gives a waiting request its answer and moves every branch that can move, until all wait or the run ends."""
         self.waiting -= 1
-        self._move(request._branch, answer)
+        self._move(request._branch, answer, [])
 
-    def _move(self, branch: _Branch, sent: Any) -> None:
-        ready: list[_Group] = []
+    def go_on(self, said: Go) -> None:
+        """Lets a run that is held go on with the very move that was interrupted."""
+        assert self._interrupted is not None
+        branch, ready = self._interrupted
+        self.held = self._interrupted = None
+        self._move(branch, said, ready)
+
+    def _move(self, branch: _Branch, sent: Any, ready: list[_Group]) -> None:
+        """Moves a branch, then those of the groups that are `ready`, innermost last."""
         while True:
             try:
                 wish = branch.steps.send(sent)
@@ -122,6 +153,9 @@ class Driver:
                     self.asides.append(wish)
                     sent = None
                     continue
+                elif kind is Hold:
+                    self.held, self._interrupted = wish, (branch, ready)
+                    return
                 else:  # a coroutine that awaits anything else would make a run depend on more than its answers
                     raise TypeError(f"a run may await only the door and its branches, not {wish!r}")
             # The innermost group that can move goes first: its branches stand before those of the groups around it.

@@ -46,21 +46,34 @@ MAX_EVENT, MAX_EVENT_PARTS = 1000, 32
 class CompiledPipeline:
     """A pipeline, ready to run any number of times."""
 
-    __slots__ = ("_governor", "_has_loops", "_labels", "_source", "_steps", "checked")
+    __slots__ = ("_compiling", "_governor", "_has_loops", "_labels", "_source", "_steps", "checked")
 
     def __init__(self, checked: CheckedPipeline, compiling: Compiling) -> None:
-        names = Names(checked.bindings)
         targets = {s.back_to for s in checked.stages if isinstance(s, LoopStage)}
         self.checked = checked
+        self._compiling = compiling
         self._governor = Governor(f"pipeline {checked.name}", checked.policies) if checked.policies else None
-        self._source = compiled(checked.source, names)
+        self._source = compiled(checked.source, Names(checked.bindings))
         self._has_loops = bool(targets)
         self._labels = tuple(_label(stage) for stage in checked.stages)
-        self._steps = tuple(
-            _remembering(stage.number, step) if at in targets else step
-            for at, stage in enumerate(checked.stages)
-            for step in (_COMPILERS[type(stage)](stage, names, compiling),)
-        )
+        self._steps = tuple(self._compiled(stage, at in targets) for at, stage in enumerate(checked.stages))
+
+    def _compiled(self, stage: CheckedStage, is_target: bool) -> Step:
+        step = _COMPILERS[type(stage)](stage, Names(self.checked.bindings), self._compiling)
+        return _remembering(stage.number, step) if is_target else step
+
+    def variant(self, at: int, stage: CheckedStage) -> Step:
+        """What runs another stage in the place of the one at an index."""
+        is_target = any(isinstance(s, LoopStage) and s.back_to == at for s in self.checked.stages)
+        return self._compiled(stage, is_target)
+
+    @property
+    def program(self) -> CheckedProgram:
+        return self._compiling.program
+
+    def label(self, at: int) -> str:
+        """The words by which the stage at an index is shown."""
+        return self._labels[at]
 
     def governed_by(self, governors: tuple[Governor, ...]) -> tuple[Governor, ...]:
         """The governors of a call of this pipeline: those around it and, where it requires policies, itself."""
@@ -75,6 +88,10 @@ class CompiledPipeline:
         if self._has_loops:
             frame.answers, frame.loops = {}, {}
         at, steps, run = 0, self._steps, frame.run
+        if run.stepped:
+            from .stepping import with_holds
+
+            steps = with_holds(self, steps)
         try:
             while at < len(steps):
                 if run.watched:
@@ -87,13 +104,14 @@ class CompiledPipeline:
                     jump = await steps[at](frame)
                 at = at + 1 if jump is None else jump
         except RunFailure as failure:
-            failure.happened_in(*self._place(frame, at))
+            failure.happened_in(*self.place(frame, at))
             raise
         except RecursionError:
-            raise too_deep(*self._place(frame, at)) from None
+            raise too_deep(*self.place(frame, at)) from None
         return frame.current
 
-    def _place(self, frame: Frame, at: int) -> tuple[str, Span]:
+    def place(self, frame: Frame, at: int) -> tuple[str, Span]:
+        """The number in a plan, and the span, of the stage at an index."""
         stage = self.checked.stages[at]
         return f"{frame.prefix}{stage.number}", stage.span
 

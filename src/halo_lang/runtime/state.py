@@ -54,6 +54,10 @@ class Places(dict):  # type: ignore[type-arg]
             at = inner
         at[path[-1]] = value
 
+    def copy(self) -> Places:
+        """Another one that holds the same, to be stored into without changing this one."""
+        return Places({k: v.copy() if type(v) is Places else v for k, v in self.items()})
+
     def copy_out(self) -> dict[str, Value]:
         """The value that it is now."""
         return {k: v.copy_out() if type(v) is Places else v for k, v in self.items()}
@@ -91,14 +95,16 @@ class Run:
         "run_id",
         "sink",
         "standing",
+        "stepped",
         "used",
         "watched",
     )
 
-    def __init__(self, run_id: str, sink: Sink, *, watched: bool = False) -> None:
+    def __init__(self, run_id: str, sink: Sink, *, watched: bool = False, stepped: bool = False) -> None:
         self.run_id = run_id
         self.sink = sink
         self.watched = watched
+        self.stepped = stepped
         self.calls: dict[str, int] = {}
         self.covered: set[tuple[str, int, int | None]] = set()
         self.pipeline_calls = 0
