@@ -9,7 +9,6 @@ import sys
 
 from ..language.diagnostics import did_you_mean
 from ..language.values import read_json
-from ..runtime.arguments import fitted
 from .failing import CommandError
 
 TYPE_CHECKING = False
@@ -121,6 +120,8 @@ def _value(parameter: Parameter, text: str) -> Value:
 
 
 def _fitted(parameter: Parameter, value: Value) -> Value:
+    from ..runtime.arguments import fitted  # late: a plan names its pipeline too, and needs no runtime
+
     try:
         return fitted(parameter, value)
     except ValueError as trouble:

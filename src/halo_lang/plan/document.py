@@ -1,6 +1,6 @@
 """A plan as JSON (cli.md, `docs/schemas/plan.schema.json`), made and read.
 
-Owns the form of the document, which is also how a plan is kept (`--out`). Amounts are US dollars; up to nine million
+Owns the form of the document, which is also how a plan is kept (`--out`). Amounts are US dollars; up to four million
 of them a float gives back the exact nano-dollars.
 """
 
@@ -161,7 +161,7 @@ def _summary(summary: Summary) -> dict[str, Any]:
 
 
 def _dollars(nano: int | None) -> float | None:
-    """A float of dollars gives back the whole nano-dollars it was made from up to nine million dollars."""
+    """A float of dollars gives back the whole nano-dollars it was made from up to four million dollars."""
     return None if nano is None else nano / 1_000_000_000
 
 
