@@ -61,7 +61,8 @@ def _signature(method: Method) -> str:
 
 def _about(method: Method, name: str) -> str:
     schema = method.schema["properties"][name]
-    return f"{schema.get('type', 'any')}. {schema.get('description', '')}".rstrip()
+    kind = schema.get("type", "any")
+    return f"{kind if isinstance(kind, str) else ' or '.join(kind)}. {schema.get('description', '')}".rstrip()
 
 
 def _shown(value: object, kind: str) -> str:

@@ -20,7 +20,7 @@ from ..plan.totals import limited_agents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
     from ..boundary.host import Environment, ProviderInstance
@@ -32,6 +32,8 @@ CLASSES = {
     "Workspace": ("workspace", "Workspace"),
     "Bash": ("bash", "Bash"),
     "Slack": ("slack", "Slack"),
+    "Http": ("http", "Http"),
+    "Mcp": ("mcp", "Mcp"),
 }
 """Where in `providers` each provider's class is; imported when a tool of it is started."""
 
@@ -91,6 +93,19 @@ def outside(
     if missing:
         raise ConfigError("\n".join(dict.fromkeys(missing)))
     return Outside(models, resolved, secrets)
+
+
+def resolved_settings(
+    program: CheckedProgram, tools: Iterable[str], environment: Environment
+) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """The settings of some tools with their variables resolved, and these variables' values, by name. Raises
+    `ConfigError` naming every variable that is missing."""
+    missing: list[str] = []
+    secrets: dict[str, str] = {}
+    settings = {name: _resolved(program.tools[name], environment, secrets, missing) for name in tools}
+    if missing:
+        raise ConfigError("\n".join(dict.fromkeys(missing)))
+    return settings, secrets
 
 
 def _needed(what: What, kinds: frozenset[str], mocked: Callable[[str], bool]) -> tuple[list[str], list[str]]:
@@ -170,6 +185,9 @@ def start_tools(
             started[name] = getattr(importlib.import_module(f"..providers.{module}", __package__), cls)(given, host)
         except ConfigError as trouble:
             raise ConfigError(f"{tool.keyword} {name}: {trouble}") from None
+        hold_to = getattr(started[name], "hold_to", None)
+        if hold_to is not None and tool.methods is not None:
+            hold_to(tool.methods)  # what the file was checked with comes from halo.lock
     return started
 
 

@@ -1,0 +1,4 @@
+"""What `Http` is made of: addresses that may be reached, paths below one, bodies that stay within bounds.
+
+Read `addresses.py`, `targets.py`, `bodies.py`.
+"""
