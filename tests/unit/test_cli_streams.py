@@ -99,7 +99,7 @@ def test_a_closed_standard_output_gets_nothing_and_lends_its_number_to_nobody(tm
         "agent A [openai/gpt-4o-mini]\n", ""
     )
     ended = plain(shell(program(tmp_path, text), "halo run p.halo x=1 --no-record >&- <&-; echo $? >&2"))
-    assert ended.err.splitlines()[-1] == "0"
+    assert ended.err.splitlines()[-1] == "0", ended
     assert (tmp_path / "b.md").read_text() == "b"
     assert "printed" not in ended.err
 

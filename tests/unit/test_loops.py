@@ -280,7 +280,7 @@ def test_a_loop_may_go_back_very_often() -> None:
 
 def test_a_value_that_grows_deeper_with_every_try_ends_in_a_failure_not_in_a_crash() -> None:
     wrap = pipeline(params="v: Any", source="[v]", name="Wrap")
-    stages = ("|> A.go()", "|> Wrap(context.data.Wrap)", '|<> loop(A, "true", max: 5000)')
+    stages = ("|> A.go()", "|> Wrap(context.data.Wrap)", '|<> loop(A, "true", max: 1200)')
     ended = run(wrap + pipeline(*stages))
     assert ended.status == "failed"
     assert len(ended.message) < 300
