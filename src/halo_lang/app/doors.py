@@ -44,6 +44,9 @@ def live_doors(
     `previews`). `refusal` answers calls that are not to be made at all. `keeper` notes that a call with an effect
     begins, where the run can be resumed.
     """
+    for _, instance in tools.values():
+        for name, value in getattr(instance, "secrets", {}).items():
+            mask.add(name, value)  # variables that a provider's own configuration refers to
     people = People(handlers, preview)
     doors: dict[str, Door] = {
         AGENT: models,
@@ -92,7 +95,7 @@ def _tools(
         tool, instance = tools[name]
         described = tool.method(method)
         limit_s = described.timeout_s if described is not None else None
-        given = Given(call.digest, call.denied_paths)
+        given = Given(call.digest, call.denied_paths, call.described)
         try:
             async with asyncio.timeout(limit_s):
                 return Answer(bounded(await instance.call(method, call.args, given)))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, TypeAlias
 
+    from ..catalog.describe import Method
     from ..language.source import Span
     from ..language.values import Value
 
@@ -107,8 +108,8 @@ class Call(Record):
     person) are for an approval's prompt, and for a kept plan; `digest` binds an approved call to a file's content, and
     `denied_paths` are the patterns of DenyArgs to try on the path that a tool really opens (tools.md §3). `limit` is
     the spend limit of an agent's request, the lowest of all that hold (runs.md §6); a `shadow` answers nobody, and is
-    skipped where it does not fit. `stage` is the number
-    in a plan, `span` the place in the file.
+    skipped where it does not fit. `described` is a tool's method as whoever calls it was told of it. `stage` is the
+    number in a plan, `span` the place in the file.
     """
 
     kind: str
@@ -126,6 +127,7 @@ class Call(Record):
     denied_paths: tuple[str, ...] = ()
     limit: Limit | None = None
     shadow: bool = False
+    described: Method | None = None
 
 
 class Usage(Record):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Protocol
 
+    from ..catalog.describe import Method
     from ..language.values import Value
     from .call import Call
 
@@ -56,11 +57,13 @@ class ProviderHost(Record):
 
 
 class Given(Record):
-    """What goes with a tool call besides its arguments: the digest that an approval was bound to, and the patterns of
-    DenyArgs for paths, to be tried on the path that is really opened (tools.md §3)."""
+    """What goes with a tool call besides its arguments: the digest that an approval was bound to, the patterns of
+    DenyArgs for paths, to be tried on the path that is really opened (tools.md §3), and the method as whoever calls it
+    was told of it (None where nobody was)."""
 
     digest: str | None = None
     denied_paths: tuple[str, ...] = ()
+    described: Method | None = None
 
 
 class Preview(Record):

@@ -342,11 +342,12 @@ PROVIDERS: dict[str, Provider] = {
             "tool",
             "The tools of an MCP server.",
             (
-                Setting("command", "String", "The server's command.", positional=True),
+                Setting("command", "String", "The server's command, or its name in `.mcp.json`.", positional=True),
                 Setting("arguments", "String", "The command's arguments.", positional=True, rest=True),
                 Setting("url", "String", "The server's address, where it has no command."),
                 Setting("headers", "Object", "Headers that are sent to the address.", secret=True),
                 Setting("env", "Env", "The variables that the server gets, as `Env.NAME`.", default=()),
+                Setting("timeout", "Duration", "How long its start, and each call, may take.", default=60.0),
             ),
             lambda _: None,
         ),

@@ -35,8 +35,8 @@ class Method(Record):
 
     `schema` is the JSON Schema of its arguments, an object whose properties stand in positional order. `effect` is
     `"read"`, `"write"`, `"external"` or None where it is not described (which counts as external). `idempotent`:
-    twice is the same as once. `internal` names arguments that Halo itself gives and no caller may. `claimed`: the effect
-    is what an MCP server says of itself, as `halo.lock` keeps it (plan.md).
+    twice is the same as once. `internal` names arguments that Halo itself gives and no caller may. `claimed`: the
+    effect is what an MCP server says of itself, as `halo.lock` keeps it (plan.md).
     """
 
     name: str

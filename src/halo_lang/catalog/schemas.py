@@ -114,16 +114,18 @@ def _said(schema: Mapping[str, Any], args: Mapping[str, Value], validator: Any) 
         where = "".join(f"[{at}]" if isinstance(at, int) else f".{at}" for at in error.instance_path[1:])
         named = f"the argument `{error.instance_path[0]}`" if error.instance_path else "the arguments:"
         return f"{named}{f' at {where[:_SHOWN]}' if where else ''} {_clipped(error.message)}"
+    shared = {key: schema[key] for key in ("$defs", "definitions") if key in schema}
     for name, inner in schema.get("properties", {}).items():
-        if name in args and isinstance(inner, dict):
-            alone = {**inner, **{k: schema[k] for k in ("$defs", "definitions") if k in schema}}
-            try:
-                fits = _compiled(alone).is_valid(args[name])
-            except Exception:  # what refers to the whole schema cannot be looked at alone
-                continue
-            if not fits:
-                return f"the argument `{name}` does not fit its schema: {_clipped(to_json(inner))}"
+        if name in args and isinstance(inner, dict) and not _fits({**inner, **shared}, args[name]):
+            return f"the argument `{name}` does not fit its schema: {_clipped(to_json(inner))}"
     return f"the arguments do not fit their schema: {_clipped(text)}"
+
+
+def _fits(schema: Mapping[str, Any], value: Value) -> bool:
+    try:
+        return bool(_compiled(schema).is_valid(value))
+    except Exception:  # what refers to the whole schema cannot be looked at alone
+        return True
 
 
 def _clipped(text: str) -> str:

@@ -196,4 +196,5 @@ def _tool_call(wanted: Wanted, args: dict[str, Value], digest: str | None, grant
         policies=granted.approval,
         digest=digest,
         denied_paths=paths_to_deny(granted.deny_args, args) if granted.deny_args else (),
+        described=wanted.method,
     )
