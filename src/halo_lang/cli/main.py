@@ -29,6 +29,7 @@ COMMANDS = {
     "test": "runs the tests of files",
     "check": "finds the errors of files, runs nothing",
     "fmt": "formats files",
+    "lock": "asks MCP servers for their tools, and keeps them in halo.lock",
     "explain": "explains an error code",
 }
 

@@ -65,11 +65,19 @@ class ProjectPrices:
 
 
 def checked_file(name: str) -> tuple[CheckedProgram, ProjectPrices]:
-    """The program of a file, checked, and its project's prices. Raises `CommandError` where the file cannot be read."""
+    """The program of a file, checked, and its project's prices. Raises `CommandError` where the file cannot be read, or
+    `halo.lock` has an error."""
+    from ..app.lock import with_lock
     from ..check.check import check_bytes
 
     prices = ProjectPrices(name)
-    return check_bytes(name, read_file(name), priced=lambda model: prices.price(model) is not None), prices
+    try:
+        program = check_bytes(
+            name, read_file(name), providers=with_lock(name), priced=lambda model: prices.price(model) is not None
+        )
+    except ConfigError as trouble:
+        raise CommandError(str(trouble)) from None
+    return program, prices
 
 
 def held_to_plan(program: CheckedProgram, prices: ProjectPrices, pipeline: CheckedPipeline, name: str) -> Within:

@@ -78,6 +78,7 @@ RUN: dict[str, str] = {
     "RECORDING_INVALID": "A recording, or a paused run's journal, cannot be read.",
     "RESUME_CONFLICT": "A run is being resumed by somebody else, or has ended.",
     "PROGRAM_CHANGED": "The file has changed since a paused run began.",
+    "LOCK_MISMATCH": "An MCP server's tools are not those that `halo.lock` keeps.",
     "UNKNOWN_OUTCOME": "Nobody can know whether a call happened before a crash.",
     "CONFIG": "Something that the run needs is missing or wrong.",
 }

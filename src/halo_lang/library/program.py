@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..app.clock import today
+from ..app.lock import with_lock
 from ..app.project import Project, read_project
 from ..boundary.host import ConfigError
 from ..check.check import check_bytes
@@ -171,7 +172,12 @@ def loads(text: str | bytes, *, path: str = "program.halo") -> Program:
     except ConfigError as trouble:
         raise HaloError("CONFIG", str(trouble)) from None
     day = today()
-    checked = check_bytes(path, data, priced=lambda model: project.price(model, day) is not None)
+    try:
+        checked = check_bytes(
+            path, data, providers=with_lock(path), priced=lambda model: project.price(model, day) is not None
+        )
+    except ConfigError as trouble:
+        raise HaloError("CONFIG", str(trouble)) from None
     errors = tuple(d for d in checked.diagnostics if d.severity == ERROR)
     if errors:
         shown = "\n\n".join(render(d, checked.source) for d in errors[:10])

@@ -133,7 +133,13 @@ def _stage(stage: PlannedStage, program: CheckedProgram) -> dict[str, Any]:
         "maxTokens": stage.max_tokens,
         "steps": stage.steps,
         "calls": [
-            {"target": call.target, "effect": call.effect, "by": call.by, "approval": list(call.approval)}
+            {
+                "target": call.target,
+                "effect": call.effect,
+                "claimed": call.claimed,
+                "by": call.by,
+                "approval": list(call.approval),
+            }
             for call in stage.calls
         ],
         "provider": stage.provider,

@@ -42,8 +42,9 @@ def planned_calls(stage: CheckedStage) -> Iterator[tuple[CheckedCall, str | None
 def made_call(call: ToolCall, policies: tuple[Policy, ...]) -> PlannedCall | None:
     """What a pipeline's call of a tool does, or None where the policies exclude it (it then fails)."""
     effect = None if call.method is None else call.method.effect
+    claimed = call.method is not None and call.method.claimed
     decision = decide(policies, call.target, effect)
-    return PlannedCall(call.target, effect, "pipeline", decision.approval) if decision.allowed else None
+    return PlannedCall(call.target, effect, "pipeline", decision.approval, claimed) if decision.allowed else None
 
 
 def offered_calls(program: CheckedProgram, call: AgentCall, policies: tuple[Policy, ...]) -> Iterator[PlannedCall]:
@@ -59,7 +60,7 @@ def offered_calls(program: CheckedProgram, call: AgentCall, policies: tuple[Poli
             target = f"{name}.{method.name}"
             decision = decide(governing, target, method.effect)
             if decision.allowed:
-                yield PlannedCall(target, method.effect, "agent", decision.approval)
+                yield PlannedCall(target, method.effect, "agent", decision.approval, method.claimed)
 
 
 def with_policies(around: tuple[Policy, ...], own: tuple[Policy, ...]) -> tuple[Policy, ...]:

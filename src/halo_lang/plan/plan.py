@@ -16,13 +16,15 @@ class PlannedCall(Record):
     """A tool's method that a stage calls (`by` is `pipeline`) or that an agent may call (`by` is `agent`).
 
     `target` is `Files.read`, or `Web.*` where the provider does not describe itself. `effect` is None where it is not
-    described. `approval` names the policies that want a person's approval.
+    described. `approval` names the policies that want a person's approval. `claimed`: the effect is what an MCP server
+    says of itself.
     """
 
     target: str
     effect: str | None
     by: str
     approval: tuple[str, ...]
+    claimed: bool = False
 
 
 class PlannedStage(Record):

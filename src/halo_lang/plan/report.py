@@ -74,9 +74,9 @@ def marks(stage: PlannedStage) -> tuple[str, ...]:
 
 
 def call_line(call: PlannedCall) -> str:
-    """`may call Files.write: write · needs approval (Careful)`."""
+    """`may call Files.write: write · needs approval (Careful)`, `may call Git.log: read (server's claim)`."""
     verb = "calls" if call.by == "pipeline" else "may call"
-    effect = call.effect or "not described"
+    effect = (call.effect or "not described") + (" (server's claim)" if call.claimed else "")
     approval = f" · needs approval ({', '.join(call.approval)})" if call.approval else ""
     return f"{verb} {call.target}: {effect}{approval}"
 

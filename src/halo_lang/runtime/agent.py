@@ -279,7 +279,7 @@ async def _use_tool(frame: Frame, call: AgentCall, toolbox: Toolbox, use: ToolUs
         )
         answer = await permitted(frame, toolbox.governors, wanted)
     if answer.error is not None:
-        if answer.error.code == "BEYOND_PLAN":  # no matter of the model's: the run is held to its plan
+        if answer.error.code in ("BEYOND_PLAN", "LOCK_MISMATCH"):  # no matter of the model's: the run is held to them
             raise RunFailure(answer.error.code, answer.error.message)
         text = f"error {answer.error.code}: {answer.error.message}"
         return Message("tool", (Data(text),), (), use.id, True)
