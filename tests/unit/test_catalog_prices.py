@@ -202,3 +202,18 @@ def test_every_line_of_the_table_can_be_read() -> None:
                     0 <= rate <= 1000 * NANO for s in one.steps for rate in (s.input, s.output, s.cached, s.written)
                 )
     assert len(names) > 1000
+
+
+def test_a_price_of_ones_own_for_a_snapshot_bounds_the_name_that_stands_for_it() -> None:
+    """An answer may name the snapshot and is then priced by it, so that what was reserved must reach that far."""
+    dear, cheap = Price((Step(0, 90, 900, 90, 90),)), Price((Step(0, 1, 1, 1, 1),))
+    for dated in ("gpt-4o-2024-11-20", "gpt-4o-20241120"):
+        own = {f"openai/{dated}": Price((Step(0, 90 * NANO, 900 * NANO, 90 * NANO, 90 * NANO),))}
+        asked, answered = lookup("openai/gpt-4o", "2026-11-30", own), price_of_answer("openai/gpt-4o", dated, "x", own)
+        assert asked is not None
+        assert answered is not None
+        assert bound(asked, 100, 100) >= bound(answered, 100, 100)
+    both = {"openai/gpt-4o": cheap, "openai/gpt-4o-2024-11-20": dear, "openai/gpt-4o-mini": dear}
+    assert lookup("openai/gpt-4o", "2026-11-30", both) == dear
+    assert lookup("openai/gpt-4o-2024-11-20", "2026-11-30", both) == dear
+    assert lookup("openai/gpt-4", "2026-11-30", {"openai/gpt-4-mini": dear}) == lookup("openai/gpt-4", "2026-11-30")

@@ -74,15 +74,24 @@ def lookup(model: str, on: str, overrides: Mapping[str, Price] | None = None) ->
     """The price that bounds what requests to `provider/model` cost from the day `on` (`2026-11-30`), or None.
 
     The dearest of today's price and all that are announced, of all snapshots where the name stands for several, at
-    any hour of the day (plan.md "Cost"). `overrides` are those of `halo.toml`, by `provider/model`.
+    any hour of the day (plan.md "Cost"). `overrides` are those of `halo.toml`, by `provider/model`; one of a snapshot
+    counts too, for it may be the one that answers.
     """
+    own = [price for name, price in overrides.items() if _may_answer(name, model)] if overrides else []
     if overrides and model in overrides:
-        return overrides[model]
+        return own[0] if len(own) == 1 else _dearest(own)
     periods = _periods(model)
     if periods is None:
         return None
-    held = [p for at, (_, p) in enumerate(periods) if at + 1 == len(periods) or periods[at + 1][0] > on]
+    held = [p for at, (_, p) in enumerate(periods) if at + 1 == len(periods) or periods[at + 1][0] > on] + own
     return held[0] if len(held) == 1 else _dearest(held)
+
+
+def _may_answer(name: str, model: str) -> bool:
+    """Whether a name is the model's or that of a dated snapshot of it."""
+    return name == model or (
+        name.startswith(f"{model}-") and re.fullmatch(r"\d{4}-?\d{2}-?\d{2}", name[len(model) + 1 :]) is not None
+    )
 
 
 def price_of_answer(model: str, answered: str, on: str, overrides: Mapping[str, Price] | None = None) -> Price | None:
