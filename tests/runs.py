@@ -12,10 +12,11 @@ from halo_lang.boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer
 from halo_lang.check.check import check
 from halo_lang.check.program import CheckedProgram
 from halo_lang.language.source import Source
-from halo_lang.runtime.driver import Aside, Driver, Request
+from halo_lang.runtime.driver import Aside, Driver, Hold, Request
 from halo_lang.runtime.failure import Halt, RunFailure
 from halo_lang.runtime.stages import compiled_program
 from halo_lang.runtime.state import Frame, Run
+from halo_lang.runtime.stepping import Go
 
 AGENTS = "agent A [openai/gpt-4o]\nagent B [openai/gpt-4o]\nagent C [openai/gpt-4o]\n"
 """Agents that tests may use without declaring them."""
@@ -119,14 +120,16 @@ def run(
     *,
     pick: Pick = first,
     watched: bool = False,
+    step: Callable[[Hold], Go] | None = None,
 ) -> Ended:
     """Runs a pipeline. `answer` gives each call's value or `Answer`; a mapping gives it by target, a list there one
-    after the other."""
+    after the other. With `step` the run is held wherever a debugged one is, and `step` says how it goes on."""
     if isinstance(program, str):
         program = checked(program)
     reply = _by_target(answer) if isinstance(answer, Mapping) else answer
     shown = Shown()
     frame = _frame(program, name, {"x": "in"} if args is None else args, shown, watched)
+    frame.run.stepped = step is not None
     compiled = compiled_program(program)[name]
     frame.governors = compiled.governed_by(())
     driver = Driver(compiled.run(frame))
@@ -134,6 +137,10 @@ def run(
     asides: list[Aside] = []
     waiting: list[Request] = []
     while not driver.ended:
+        if driver.held is not None:
+            assert step is not None
+            driver.go_on(step(driver.held))
+            continue
         asides += driver.asides
         driver.asides.clear()
         asked += [request.call for request in driver.asked]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from runs import AGENT, TOOL, Answer, Call, Ended, checked, failed, first, last, pipeline, run, text_of, uses
 
 from halo_lang.boundary.call import Data
+from runs import AGENT, TOOL, Answer, Call, Ended, checked, failed, first, last, pipeline, run, text_of, uses
 
 HEAD = """\
 policy ReadOnly : AllowTools("*.read", "*.list")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from runs import Answer, Call, Ended, failed, last, pipeline, run, text_of
 
 NOT_OK = '|<> loop(A, "context.current != \\"ok\\"")'

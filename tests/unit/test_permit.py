@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from runs import AGENT, APPROVAL, TOOL, Answer, Call, Ended, checked, failed, first, last, run, text_of, uses
 
 from halo_lang.boundary.call import Failure
+from runs import AGENT, APPROVAL, TOOL, Answer, Call, Ended, checked, failed, first, last, run, text_of, uses
 
 HEAD = """\
 policy Ask : ApproveTools("Files.write")
