@@ -69,7 +69,9 @@ def shell(folder: Path, command: str, env: Mapping[str, str] | None = None) -> E
 class Started:
     """A process under way without a terminal, as a context; killed at the end of it if it still runs."""
 
-    def __init__(self, folder: Path, *args: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *args: str, env: Mapping[str, str] | None = None, ignore_sighup: bool = False
+    ) -> None:
         self.process = subprocess.Popen(
             [*HALO, *args],
             cwd=folder,
@@ -77,6 +79,7 @@ class Started:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN if ignore_sighup else signal.SIG_DFL),
         )
 
     def __enter__(self) -> Started:
@@ -239,4 +242,4 @@ def _control(handle: int) -> None:
     fcntl.ioctl(handle, termios.TIOCSCTTY, 0)
 
 
-SIGINT, SIGTERM = signal.SIGINT, signal.SIGTERM
+SIGHUP, SIGINT, SIGTERM = signal.SIGHUP, signal.SIGINT, signal.SIGTERM

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import SIGINT, SIGTERM, Started, halo
+from commands import SIGHUP, SIGINT, SIGTERM, Started, halo
 from servers.scripted import ModelServer, Reply
 
 TALK = "agent A [local/scripted]\npipeline P(x: String) -> Result:\n  x\n    |> A.one()\n    |> A.two()\n"
@@ -100,17 +100,37 @@ def test_an_effect_under_way_is_named(tmp_path: Path) -> None:
     assert "stage 1: Shell.run was under way and may or may not have happened" in ended.err
 
 
-def test_a_mock_run_that_is_interrupted_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [SIGINT, SIGTERM])
+def test_a_mock_run_that_is_interrupted_says_so(tmp_path: Path, number: int) -> None:
     os.mkfifo(tmp_path / "args.json")
     text = "pipeline P(x: String) -> Result:\n  x\n"
     with Started(program(tmp_path, text), "run", "p.halo", "--mock", "--args", "@args.json") as started:
         # It waits for somebody to write into the pipe; opening it for writing shows that it has come that far.
         handle = os.open(tmp_path / "args.json", os.O_WRONLY)
-        started.send(SIGINT)
+        started.send(number)
         ended = started.end()
         os.close(handle)
     assert (ended.code, ended.out) == (130, "")
     assert ended.err == "stopped\n"
+
+
+def test_a_terminal_that_goes_away_stops_the_run_but_not_under_nohup(tmp_path: Path) -> None:
+    program(tmp_path, "tool Shell : Bash()\npipeline P(x: String) -> Result:\n  x\n    |> Shell.run(command: x)\n")
+    command = "touch begun; while ! [ -e go ]; do sleep 0.02; done; touch ended"
+    for nohup in (False, True):
+        with Started(tmp_path, "run", "p.halo", "-q", f"x={command}", "--no-record", ignore_sighup=nohup) as started:
+            while not (tmp_path / "begun").exists():
+                time.sleep(0.01)
+            started.send(SIGHUP)
+            if not nohup:
+                assert started.process.stderr is not None
+                assert b"stopping" in started.process.stderr.readline()
+                started.send(SIGHUP)
+            else:
+                (tmp_path / "go").touch()
+            assert started.end().code == (0 if nohup else 130)
+        (tmp_path / "begun").unlink()
+        assert (tmp_path / "ended").exists() is nohup
 
 
 def test_a_failed_branch_leaves_no_request_behind(tmp_path: Path) -> None:

@@ -120,8 +120,9 @@ def listen_for_signals(
         print(f"stopping: calls under way get {GRACE_S:g} s; again stops at once", file=sys.stderr)
         loop.call_later(GRACE_S, task.cancel)
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, on_signal, number)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # ignored under `nohup`
+            loop.add_signal_handler(number, on_signal, number)
     return task.cancel
 
 

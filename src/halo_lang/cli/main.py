@@ -38,6 +38,7 @@ def entry() -> None:
     """The console script."""
     _open_closed_streams()
     _forgive_standard_error()
+    _take_sigterm_for_an_interrupt()
     gc.set_threshold(10_000)  # a command keeps nearly all that it makes: looking for cycles so often finds none
     code = main(sys.argv[1:])
     gc.freeze()  # nor is there any use in looking at all of it once more, as the interpreter does when it ends
@@ -164,6 +165,16 @@ def _forgive_standard_error() -> None:
     raw = Forgiving(sys.stderr.fileno(), "w", closefd=False)
     encoding = sys.stderr.encoding
     sys.stderr = io.TextIOWrapper(io.BufferedWriter(raw), encoding, "backslashreplace", line_buffering=True)
+
+
+def _take_sigterm_for_an_interrupt() -> None:
+    """A command that is asked to end says so and exits with 130, whichever signal asks; a live run does more."""
+    import _signal  # type: ignore[import-not-found]  # `signal` makes enumerations, which takes longer than all else here
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    _signal.signal(_signal.SIGTERM, interrupt)
 
 
 def _tolerate_odd_text() -> None:
