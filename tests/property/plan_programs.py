@@ -81,8 +81,8 @@ RULES = (
     *("ApproveTools", "ApproveTools", "ApproveEffects", "ApproveEffects"),
     *("MaxSpend", "MaxSpend", "MaxSpend", "MaxSpend"),
 )
-VALUES = ("x", "context.current", "context.data", '"t {{x}} é"', "1", '[x, "b"]', "{k: x}")
-SOURCES = ("x", '"t {{x}} é"', "1", '[x, "b"]', "{k: x}")
+VALUES = ("x", "context.current", "context.data", '"t é"', "1", '[x, "b"]', "{k: x}")
+SOURCES = ("x", '"t é"', "1", '[x, "b"]', "{k: x}")
 CONDITIONS = (
     "context.current",
     "!context.current",
