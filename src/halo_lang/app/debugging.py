@@ -24,13 +24,14 @@ from ..check.program import (
     PipelineCall,
     YieldStage,
 )
+from ..doors.folder import KeepingError
 from ..language.ast import Path, Text
 from ..language.diagnostics import did_you_mean
 from ..language.parser import parse_expression
 from ..language.record import Record, replace
 from ..language.values import is_true, read_json
 from ..runtime.failure import Halt, RunFailure
-from ..runtime.stepping import Again, Go, Snapshot, put, snapshot, value_of
+from ..runtime.stepping import Again, Go, Snapshot, put, restore, snapshot, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -143,6 +144,11 @@ class Session:
         self._changes, self._prepares = changes, prepares
 
     @property
+    def is_recorded(self) -> bool:
+        """Whether the run is written down."""
+        return self._changes is not None
+
+    @property
     def is_seeking(self) -> bool:
         """Whether a replay is on its way to where it is wanted."""
         return len(self._holds) <= self.goal
@@ -208,7 +214,7 @@ class Session:
                 return False
             self._told = hold.failure
             return True
-        met = not _at_end(hold) and [one for one in self.breakpoints if self._meets(one, hold, key)]
+        met = [one for one in self.breakpoints if self._meets(one, hold, key)]
         if self.mode == STEP or met:
             return True
         if _at_end(hold) and not hold.frame.depth and (self.replays or self.mode == OVER):
@@ -225,17 +231,20 @@ class Session:
         return len(key[0]) < len(prefix) and prefix.startswith(key[0]) and scope[: len(key[1])] == key[1]
 
     def _meets(self, one: Breakpoint, hold: Hold, key: Key) -> bool:
-        stage = hold.pipeline.checked.stages[hold.at]
-        if one.stage is not None and one.stage != f"{hold.frame.prefix}{stage.number}":
-            return False
-        if one.target is not None and not any(_names(one.target, target) for target in targets_of(stage)):
-            return False
+        if one.stage is not None or one.target is not None:
+            if _at_end(hold):
+                return False
+            stage = hold.pipeline.checked.stages[hold.at]
+            if one.stage is not None and one.stage != f"{hold.frame.prefix}{stage.number}":
+                return False
+            if one.target is not None and not any(_names(one.target, target) for target in targets_of(stage)):
+                return False
         if one.condition is None:
             return True
         holds = not _unknown(one.condition, hold.pipeline) and is_true(
             value_of(one.condition, hold.pipeline, hold.frame)
         )
-        if one.stage is not None:
+        if one.stage is not None or one.target is not None:
             return holds
         before, self._held_there[(one.number, key)] = self._held_there.get((one.number, key), False), holds
         return holds and not before
@@ -314,14 +323,20 @@ class Session:
         return value_of(self._expression(text), here.pipeline, here.frame)
 
     def set(self, text: str) -> str:
-        """Does `PATH = EXPR`; gives the path. The recording says so. Raises `Trouble`."""
+        """Does `PATH = EXPR`; gives the path. The recording says so. Raises `Trouble`,
+        and `KeepingError` where that cannot be written."""
         path, value = self._assignment(text)
-        written = _written(path)
-        self._change(f"set {written}")
+        written, frame = _written(path), self.here.frame
+        before = snapshot(frame)
         try:
-            put(self.here.frame, path, value)
+            put(frame, path, value)
         except ValueError as trouble:
             raise Trouble(str(trouble)) from None
+        try:
+            self._change(f"set {written}")
+        except KeepingError:
+            restore(frame, before)
+            raise
         return written
 
     def again(self, instruction: str | None, model: str | None) -> Go:
@@ -580,7 +595,7 @@ def _parsed(text: str) -> Expr:
     expr, problems = parse_expression(text.strip())
     errors = [p for p in problems if p.severity == "error"]
     if expr is None or errors:
-        said = errors[0].message if errors else "it is no expression"
+        said = errors[0].message.replace("the end of the file", "its end") if errors else "it is no expression"
         raise Trouble(f"`{text.strip()[:80]}` cannot be read: {said}")
     return expr
 

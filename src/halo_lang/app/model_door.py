@@ -55,9 +55,8 @@ class ModelDoor:
         """The answer to one request, with its cost and what attempts without an answer may have cost."""
         assert call.request is not None
         asked = call.request.model
-        request = replace(
-            call.request, model=self._models.get(asked, asked)
-        )  # one that a debugger chose is none of them
+        # A model that somebody chose while the run was held is none of those that were known before.
+        request = replace(call.request, model=self._models.get(asked, asked))
         try:
             attempts = _Attempts(self, call, request)
         except Refused as refusal:

@@ -155,7 +155,7 @@ def _live(what: What, within: Within | None, options: Namespace) -> int:
     is_replayable = not options.no_record and session.change is None
     code = report(what.program, result, output, options, replay=options.file if is_replayable else None)
     if session.change is not None and not options.quiet:
-        print(f"changed {session.change}: the run cannot be replayed", file=sys.stderr)
+        print(f"changed {session.change}: the run can be neither replayed nor resumed", file=sys.stderr)
     return code
 
 

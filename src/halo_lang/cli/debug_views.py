@@ -171,9 +171,10 @@ def _indented(text: str) -> str:
 
 
 def full(value: Value) -> str:
-    """A value as it is looked at: text as it stands, anything else as JSON over lines."""
+    """A value as it is looked at: text as it stands (set off where it has lines, so that none is taken for the
+    debugger's), anything else as JSON over lines."""
     if isinstance(value, str):
-        return visible(value)
+        return visible(_indented(value) if "\n" in value else value or '""')
     try:
         return visible(dumps(value, ensure_ascii=False, indent=2))
     except (ValueError, RecursionError):
@@ -184,5 +185,5 @@ def short(value: Value) -> str:
     """A value in one line."""
     if value is None:
         return "null"
-    text = " ".join(to_text(value).split())
+    text = " ".join(to_text(value).split()) or '""'
     return text if len(text) <= MOST else f"{text[:MOST]}…"

@@ -148,7 +148,7 @@ class Debugger:
             self._at_prompt = False
         if self._lines.are_typed and line is None:
             print(file=sys.stderr)
-        elif not self._lines.are_typed and line is not None:
+        elif not self._lines.are_typed and line and not line.isspace():
             _say(f"{PROMPT}{visible(line)}".rstrip())
         return line
 
@@ -204,7 +204,7 @@ def _print(session: Session, rest: str) -> str:
 
 def _set(session: Session, rest: str) -> str:
     path = session.set(rest)
-    return f"{visible(path)} is set; the run cannot be replayed"
+    return f"{visible(path)} is set{'; the run cannot be replayed' if session.is_recorded else ''}"
 
 
 _SHOWN: dict[str, Callable[[Session, str], str]] = {

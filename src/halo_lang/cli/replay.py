@@ -108,8 +108,8 @@ def _replayed(
         raise CommandError(f"REPLAY_MISMATCH: {options.file} has no pipeline {opening.pipeline}, which was recorded")
     what = What(program, opening.pipeline, opening.args, opening.run_id)
     live = live_kinds(models=options.live_models, tools=options.live_tools)
-    feed = ReplayFeed(recording, live)
     try:
+        feed = ReplayFeed(recording, live)
         if live:
             from ..app.running import run_live
             from .live import on_terminal
@@ -163,6 +163,9 @@ def _replay_all(program: CheckedProgram, options: Namespace) -> int:
             documents.append({"runId": run_id, "same": False, "message": trouble.message})
             continue
         if not _is_of(recording, program):
+            continue
+        if recording.changed is not None:  # no difference: it could not come out the same
+            rows.append(("-", run_id, recording.opening.pipeline, f"not replayed: {recording.changed}"))
             continue
         verdict, message = _verdict(program, recording, options)
         rows.append(("✓" if verdict else "≠", run_id, recording.opening.pipeline, message))
