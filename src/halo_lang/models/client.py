@@ -12,15 +12,18 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import ModuleType
 
-import aiohttp
-
 from ..boundary.call import Answer, ModelRequest
 from ..boundary.host import Environment
 from ..version import VERSION
 from . import adapter, anthropic, embedded, openai
 from .providers import ADAPTER, ANTHROPIC, EMBEDDED, Endpoint, endpoint
 from .reply import Malformed, decoded, mended, unusable
-from .transport import Target, events, is_stream, post, session, whole
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import aiohttp
+
+    from .transport import Target
 
 MAX_IN_FLIGHT = 10_000
 """Requests under way at once, all servers together (architecture.md); fewer where the process may open fewer files."""
@@ -85,6 +88,8 @@ class ModelClient:
         found = self.prepare(request.model)
         if found.wire == ADAPTER:
             return await self._adapted[request.model].attempt(request, watch)
+        from .transport import Target, events, is_stream, post, session, whole  # not before there is something to send
+
         target = self._targets.get(request.model)
         if target is None:
             if found.wire == EMBEDDED:
