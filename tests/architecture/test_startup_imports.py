@@ -61,3 +61,30 @@ def test_a_pure_package_imports_nothing_that_costs(package: str) -> None:
 def test_the_test_sees_a_costly_import() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT, "json"], capture_output=True, text=True, check=True)
     assert "json" in done.stdout.split()
+
+
+COMMAND = """
+import sys
+from halo_lang.cli.main import main
+code = main(sys.argv[1:])
+print(" ".join(sorted(sys.modules)), file=sys.stderr)
+sys.exit(code)
+"""
+
+TOOLS_ALONE = 'tool F : Workspace(".")\npipeline P(x: String) -> Result:\n  x\n    |> F.list(path: x)\n'
+
+
+@pytest.mark.parametrize(
+    ("flags", "without"),
+    [
+        (["check", "p.halo"], {"asyncio", "logging", "aiohttp"}),
+        (["run", "p.halo", "x=.", "--mock"], {"asyncio", "logging", "aiohttp"}),
+        (["run", "p.halo", "x=.", "--no-record"], {"aiohttp"}),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(flags: list[str], without: set[str], tmp_path: Path) -> None:
+    (tmp_path / "p.halo").write_text(TOOLS_ALONE)
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, *flags, "-q"], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert set(done.stderr.split()) & without == set()
