@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from halo_lang.check.policies import decide, matches, may_allow
+from halo_lang.language.record import replace
 from halo_lang.plan import making
 from halo_lang.plan.making import MAX_LINES
-from halo_lang.plan.plan import Plan
+from halo_lang.plan.plan import Plan, PlannedCall
+from halo_lang.plan.report import report
 from plans import AGENT, ONCE, blocks, pipeline, plan, program, text_of
 
 TOOLS = 'tool Files : Workspace(".", write: true)\ntool Chat : Slack(Env.T)\ntool Web : Mcp("serve")\n'
@@ -261,6 +263,16 @@ def test_what_a_terminal_would_obey_is_shown() -> None:
     )
     assert shown.replace("\n", "").isprintable()
     assert '  1      asks a person: "a\\u{1b}[2K\\u{7f}\\u{0}b c \\u{202e}d"' in shown
+
+
+def test_a_name_that_a_server_chose_hides_nothing() -> None:
+    made = plan(TOOLS + pipeline("|> Chat.post(text: x)"))
+    stage = replace(made.stages[0], calls=(PlannedCall("Web.a\x1b[2K\nb", None, "agent", ()),))
+    summary = replace(made.summary, not_described=("Web.a\x1b[2K\nb",))
+    shown = report(replace(made, stages=(stage,), summary=summary))
+    assert shown.replace("\n", "").isprintable()
+    assert "may call Web.a\\u{1b}[2K b: not described" in shown
+    assert "Effect not described: Web.a\\u{1b}[2K b" in shown
 
 
 def test_a_message_of_any_length_is_one_line() -> None:

@@ -1,5 +1,6 @@
-"""`halo plan` reads the program and `halo.toml`, and does nothing else: no runtime, no model, no event loop, no socket,
-no process, no other file (architecture.md, invariant 2). Seen from outside, by an audit hook in its process."""
+"""`halo plan` reads the program, `halo.toml` and `halo.lock`, and does nothing else: no runtime, no model, no event loop,
+no socket, no process, no other file (architecture.md, invariant 2). Seen from outside, by an audit hook in its process.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ def test_a_plan_reads_the_program_and_nothing_else(argv: tuple[str, ...], code: 
     found = watched(tmp_path, "plan", "tidy.halo", *argv)
     assert found["CODE"] == code
     assert found["FORBIDDEN"] == "[]"
-    assert found["OPENED"] == "['tidy.halo']"
+    assert found["OPENED"] == "['halo.lock', 'tidy.halo']"  # looked for, since the program has a server
     assert found["WRITTEN"] == "[]"
     loaded = found["LOADED"].split(" ")
     assert [name for name in loaded if any(name == never or name.startswith(f"{never}.") for never in NEVER)] == []
@@ -108,7 +109,7 @@ def test_a_projects_prices_are_read_too(tmp_path: Path) -> None:
     (tmp_path / "halo.toml").write_text(PRICES, encoding="utf-8")
     (tmp_path / ".env").write_text("SLACK_BOT_TOKEN=x", encoding="utf-8")
     found = watched(tmp_path, "plan", "tidy.halo")
-    assert found["OPENED"] == "['halo.toml', 'tidy.halo']"
+    assert found["OPENED"] == "['halo.lock', 'halo.toml', 'tidy.halo']"
     assert found["FORBIDDEN"] == "[]"
 
 

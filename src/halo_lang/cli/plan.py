@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 from ..plan.bounds import INPUT_TOKENS
+from ..plan.effects import one_line
 from ..plan.making import make_plan
 from ..plan.report import report
 from .failing import CommandError
@@ -156,7 +157,7 @@ def _compare(other: str, after: dict[str, Any], options: Namespace) -> int:
         _print_json({"widened": any(c.widens for c in changes), "changes": [_change_json(c) for c in changes]})
     else:
         for change in changes:
-            print(f"{change.sign} {change.pipeline}: {change.text}{' (wider)' if change.widens else ''}")
+            print(f"{change.sign} {one_line(f'{change.pipeline}: {change.text}')}{' (wider)' if change.widens else ''}")
         if not changes and not options.quiet:
             print("the plans are the same", file=sys.stderr)
     return NOT_MET if any(change.widens for change in changes) else 0

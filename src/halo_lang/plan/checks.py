@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..catalog.describe import EXTERNAL, WRITE
 from ..language.diagnostics import did_you_mean
+from .effects import one_line
 from .report import dollars
 
 TYPE_CHECKING = False
@@ -66,9 +67,8 @@ def effects_check(denied: str) -> Check:
             for call in stage.calls:
                 if breaks(call) and call.target not in problems:
                     what = call.effect or "effect not described"
-                    problems[call.target] = (
-                        f"{plan.pipeline}: stage {stage.number} may run {call.target} ({what}) without approval"
-                    )
+                    act = f"stage {stage.number} may run {one_line(call.target)} ({what})"
+                    problems[call.target] = f"{plan.pipeline}: {act} without approval"
         return list(problems.values())
 
     return check

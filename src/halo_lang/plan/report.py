@@ -5,6 +5,8 @@ Owns the wording and the layout. Pure: gives text, prints nothing.
 
 from __future__ import annotations
 
+from .effects import one_line
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +48,7 @@ def summary_lines(summary: Summary) -> list[str]:
         ("Effect not described", summary.not_described),
     ):
         if names:
-            rows.append(f"{words}: {', '.join(names)}")
+            rows.append(f"{words}: {', '.join(map(one_line, names))}")
     if summary.has_cost:
         rows.append(f"Worst-case model cost: {_cost(summary)}")
     if summary.unpriced:
@@ -78,7 +80,7 @@ def call_line(call: PlannedCall) -> str:
     verb = "calls" if call.by == "pipeline" else "may call"
     effect = (call.effect or "not described") + (" (server's claim)" if call.claimed else "")
     approval = f" · needs approval ({', '.join(call.approval)})" if call.approval else ""
-    return f"{verb} {call.target}: {effect}{approval}"
+    return f"{verb} {one_line(call.target)}: {effect}{approval}"
 
 
 def _block(stage: PlannedStage) -> str:
