@@ -1,5 +1,5 @@
-"""`halo plan` reads the program, `halo.toml` and `halo.lock`, and does nothing else: no runtime, no model, no event loop,
-no socket, no process, no other file (architecture.md, invariant 2). Seen from outside, by an audit hook in its process.
+"""`halo plan` reads the program, `halo.toml` and `halo.lock`, and does nothing else: no runtime, no model, no event
+loop, no socket, no process, no other file (architecture.md, invariant 2). Seen by an audit hook in its process.
 """
 
 from __future__ import annotations
