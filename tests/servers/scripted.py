@@ -14,8 +14,8 @@ from typing import Any
 
 
 class Reply:
-    """An answer: text and tool calls (names on the wire, with arguments), or only a status. `hang` never answers;
-    `slowly` waits that many seconds before each piece of a stream, and before an answer that is none."""
+    """An answer: text and tool calls (names on the wire, with arguments), or only a status. `hang` never answers. With
+    `held` it is kept back until the test calls `let_go`; of a stream only the second half."""
 
     def __init__(
         self,
@@ -24,10 +24,10 @@ class Reply:
         *,
         status: int = 200,
         hang: bool = False,
-        slowly: float = 0.0,
+        held: bool = False,
         finish: str | None = None,
     ) -> None:
-        self.say, self.call, self.status, self.hang, self.slowly = say, call or [], status, hang, slowly
+        self.say, self.call, self.status, self.hang, self.held = say, call or [], status, hang, held
         self.finish = finish or ("tool_calls" if call else "stop")
 
 
@@ -46,6 +46,7 @@ class ModelServer:
         self.gone = threading.Semaphore(0)
         self._lock = threading.Lock()
         self._ends = threading.Event()
+        self._released = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _handler(self))
 
     @property
@@ -84,6 +85,14 @@ class ModelServer:
             self.replies = [reply] if not self.replies else self.replies
             reply = reply(body)
         return Reply(reply) if isinstance(reply, str) else reply
+
+    def let_go(self) -> None:
+        """Gives the answers that are held, and holds none any more."""
+        self._released.set()
+
+    def hold(self, reply: Reply) -> None:
+        while reply.held and not self._released.is_set() and not self._ends.is_set():
+            self._released.wait(0.02)
 
     def hang(self, connection: Any) -> None:
         """Waits until the client goes away or the server ends."""
@@ -126,7 +135,7 @@ def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
             elif body.get("stream"):
                 self._stream(body, reply)
             else:
-                server._ends.wait(reply.slowly)
+                server.hold(reply)
                 self._send(200, self._whole(body, reply))
 
         def _whole(self, body: dict[str, Any], reply: Reply) -> dict[str, Any]:
@@ -164,7 +173,8 @@ def _handler(server: ModelServer) -> type[BaseHTTPRequestHandler]:
                 self.wfile.flush()
 
             for at in range(0, len(reply.say), 5):
-                server._ends.wait(reply.slowly)
+                if at >= len(reply.say) // 2:
+                    server.hold(reply)
                 event([{"index": 0, "delta": {"content": reply.say[at : at + 5]}, "finish_reason": None}])
             for at, call in enumerate(_calls(reply)):
                 event([{"index": 0, "delta": {"tool_calls": [{**call, "index": at}]}, "finish_reason": None}])

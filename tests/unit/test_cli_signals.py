@@ -21,6 +21,12 @@ def program(folder: Path, text: str) -> Path:
     return folder
 
 
+def taken_up(started: Started) -> None:
+    """Waits until the process says that it has taken up a signal."""
+    assert started.process.stderr is not None
+    assert b"stopping: calls under way get 5 s" in started.process.stderr.readline()
+
+
 @pytest.mark.parametrize("number", [SIGINT, SIGTERM])
 def test_a_second_signal_stops_at_once(tmp_path: Path, number: int) -> None:
     with (
@@ -29,9 +35,7 @@ def test_a_second_signal_stops_at_once(tmp_path: Path, number: int) -> None:
     ):
         server.wait_for_request()
         started.send(number)
-        # The second one must come after the first one has been taken up.
-        assert started.process.stderr is not None
-        assert b"stopping: calls under way get 5 s" in started.process.stderr.readline()
+        taken_up(started)
         started.send(number)
         server.wait_for_leaver()
         ended = started.end()
@@ -43,13 +47,15 @@ def test_a_second_signal_stops_at_once(tmp_path: Path, number: int) -> None:
 
 def test_calls_under_way_may_end_and_no_new_one_begins(tmp_path: Path) -> None:
     with (
-        ModelServer(Reply("slow answer", slowly=0.5)) as server,
+        ModelServer(Reply("slow answer", held=True)) as server,
         Started(
             program(tmp_path, TALK), "run", "p.halo", "x=1", "--json", "--no-record", env=server.environment
         ) as started,
     ):
         server.wait_for_request()
         started.send(SIGINT)
+        taken_up(started)
+        server.let_go()
         ended = started.end()
     document = json.loads(ended.out)
     assert (ended.code, document["status"], len(server.bodies)) == (130, "cancelled", 1)
@@ -58,11 +64,13 @@ def test_calls_under_way_may_end_and_no_new_one_begins(tmp_path: Path) -> None:
 
 def test_the_recording_of_a_stopped_run_is_finished(tmp_path: Path) -> None:
     with (
-        ModelServer(Reply("slow answer", slowly=0.3)) as server,
+        ModelServer(Reply("slow answer", held=True)) as server,
         Started(program(tmp_path, TALK), "run", "p.halo", "x=1", env=server.environment) as started,
     ):
         server.wait_for_request()
         started.send(SIGTERM)
+        taken_up(started)
+        server.let_go()
         assert started.end().code == 130
     (recording,) = (tmp_path / ".halo" / "recordings").glob("*.jsonl")
     assert json.loads(recording.read_text().splitlines()[-1])["status"] == "cancelled"
@@ -77,8 +85,7 @@ def test_branches_are_stopped_together(tmp_path: Path) -> None:
         for _ in range(3):
             server.wait_for_request()
         started.send(SIGINT)
-        assert started.process.stderr is not None
-        started.process.stderr.readline()
+        taken_up(started)
         started.send(SIGINT)
         for _ in range(3):
             server.wait_for_leaver()
@@ -92,8 +99,7 @@ def test_an_effect_under_way_is_named(tmp_path: Path) -> None:
         while not (tmp_path / "begun").exists():
             time.sleep(0.01)
         started.send(SIGINT)
-        assert started.process.stderr is not None
-        started.process.stderr.readline()
+        taken_up(started)
         started.send(SIGINT)
         ended = started.end()
     assert ended.code == 130
@@ -123,8 +129,7 @@ def test_a_terminal_that_goes_away_stops_the_run_but_not_under_nohup(tmp_path: P
                 time.sleep(0.01)
             started.send(SIGHUP)
             if not nohup:
-                assert started.process.stderr is not None
-                assert b"stopping" in started.process.stderr.readline()
+                taken_up(started)
                 started.send(SIGHUP)
             else:
                 (tmp_path / "go").touch()
