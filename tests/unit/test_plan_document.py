@@ -165,12 +165,12 @@ def test_what_is_no_plan(data: bytes) -> None:
 
 @pytest.mark.parametrize("version", [0, 2, "1", True, 1.0, None, [1], 10**400])
 def test_another_version_is_refused_by_name(version: Any) -> None:
-    data = json.dumps({**kept(RICH), "version": version if version != 10**400 else 7}).encode()
+    data = json.dumps({**kept(RICH), "version": version}).encode()
     with pytest.raises(ValueError, match="this plan has version"):
         read_document(data)
 
 
-ODD: list[Any] = [None, True, -1, 1.5, float("nan"), float("inf"), "text", [], {}, [None], {"a": 1}, 10**30]
+ODD: list[Any] = [None, True, -1, 1.5, float("nan"), float("inf"), "text", [], {}, [None], {"a": 1}, 10**400]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -22,6 +22,9 @@ UNTOUCHING = ("System.Now", "System.Wait")
 """Calls that touch nothing outside, which a plan does not list; nor does it list that a tool is asked for its methods
 (`Web.*`)."""
 
+_ENDLESS = 10**18
+"""More requests than any run makes."""
+
 _RANK = {"read": 0, "write": 1, "external": 2, None: 3}
 """How grave an effect is; one that is not described may be any."""
 
@@ -36,7 +39,7 @@ class Within:
         summary = plan["summary"]
         # By method and who calls it: the rank of its effect, and whether every such call wants a person.
         self._calls: dict[tuple[str, str], tuple[int, bool]] = {}
-        self._requests: dict[tuple[str, str], float] = {}
+        self._requests: dict[tuple[str, str], int] = {}
         # A plan that lists a pipeline's stages once for all the times it is called does not count its requests.
         self._counts = all(stage["note"] is None for stage in plan["stages"])
         for stage in plan["stages"]:
@@ -46,8 +49,8 @@ class Within:
                 self._calls[(call["target"], call["by"])] = rank, asks and bool(call["approval"])
             if stage["kind"] == "agent" and stage["requests"] is not None:
                 key = (stage["target"], stage["model"])
-                times = float("inf") if stage["times"] is None else stage["times"]
-                self._requests[key] = self._requests.get(key, 0) + times * stage["requests"]
+                count = _ENDLESS if stage["times"] is None else min(stage["times"] * stage["requests"], _ENDLESS)
+                self._requests[key] = min(self._requests.get(key, 0) + count, _ENDLESS)
         self.limit: Limit | None = None
         if summary["maxCost"] is not None:
             amount = nano(summary["maxCost"])
@@ -63,7 +66,7 @@ class Within:
             if left < 1:
                 what = f"one more request of {call.target} [{call.request.model}] is beyond the kept plan"
                 return failed("BEYOND_PLAN", what)
-            if self._counts:
+            if self._counts and left < _ENDLESS:
                 self._requests[key] = left - 1
         return None
 

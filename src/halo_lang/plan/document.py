@@ -98,13 +98,13 @@ def _fits(shape: Any, value: Any) -> bool:
     if isinstance(shape, tuple):
         return any(_fits(one, value) for one in shape)
     if shape is float:
-        return type(value) in (int, float) and 0 <= value < _ENDLESS
+        return type(value) in (int, float) and 0 <= value <= _MOST_DOLLARS
     if shape is int:
         return type(value) is int and value >= 0
     return type(value) is shape if isinstance(shape, type) else value == shape
 
 
-_ENDLESS = float("inf")
+_MOST_DOLLARS = 1e100
 
 
 def plan_json(plan: Plan, program: CheckedProgram) -> dict[str, Any]:
