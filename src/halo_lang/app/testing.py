@@ -90,11 +90,17 @@ def _run(program: CheckedProgram, test: TestDecl, covered: Covered) -> list[str]
     expected = [step for step in test.steps if isinstance(step, ExpectStep)]
     failures = [_explained(program, step, result, run.frame) for step in expected]
     found = [failure for failure in failures if failure is not None]
-    if found and result.error is not None:
-        found[-1] += f"\n  the run failed: {result.error.code}: {result.error.message}"
-    if not expected and result.status == "failed" and result.error is not None:
-        return [f"the run failed: {result.error.code}: {result.error.message}"]
+    if result.error is not None:
+        failed_with = f"the run failed: {result.error.code}: {result.error.message}"
+        if found:
+            found[-1] += f"\n  {failed_with}"
+        elif not any(_is_of_the_end(step) for step in expected):
+            found.append(f"{failed_with}\n  no `expect` is of `status` or `error`, so it should not")
     return found
+
+
+def _is_of_the_end(step: ExpectStep) -> bool:
+    return any(path.root in ("status", "error") for path in paths_in(step.condition))
 
 
 class _Values:
@@ -174,10 +180,10 @@ def _explained(program: CheckedProgram, step: ExpectStep, result: RunResult, fra
     shown: list[Expr] = []
     if isinstance(condition, Compare):
         shown = [side for side in (condition.left, condition.right) if isinstance(side, Path)]
-    for expr in dict.fromkeys(shown or paths_in(condition)):
+    for expr in shown or paths_in(condition):
         value = compiled(expr, names)(seen)
         rows.append(f"  {program.source.text[expr.start : expr.end]} is {_short(value)}")
-    return "\n".join(rows)
+    return "\n".join(dict.fromkeys(rows))
 
 
 def _expected_names(result: RunResult, condition: Expr) -> dict[str, Value]:

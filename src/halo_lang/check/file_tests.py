@@ -89,7 +89,7 @@ def check_tests(
                 check_expr(step.value, None, declared, findings)
             elif isinstance(step, ExpectStep):
                 for path in paths_in(step.condition):
-                    _check_expected(path, declared, findings)
+                    _check_expected(path, declared, asked, findings)
 
 
 def _check_target(target: Path, declared: Declared, asked: Asked, findings: Findings) -> None:
@@ -130,7 +130,7 @@ def _check_method(target: Path, written: str, kind: str, declared: Declared, ask
         findings.error("UNKNOWN_METHOD", f"`{root}` has no method `{parts[0]}`", target, near)
 
 
-def _check_expected(path: Path, declared: Declared, findings: Findings) -> None:
+def _check_expected(path: Path, declared: Declared, asked: Asked, findings: Findings) -> None:
     root, parts = path.root, path.parts
     if root not in EXPECTED:
         near = findings.near(root, EXPECTED, f"there are {listed(EXPECTED)}")
@@ -141,20 +141,45 @@ def _check_expected(path: Path, declared: Declared, findings: Findings) -> None:
         help_ = f"it has {listed(CONTEXT)}"
         findings.error("UNKNOWN_NAME", f"`context` has no part `{parts[0]}`", path, help_)
     elif root == "calls" and parts:
-        _check_counted(path, declared, findings)
+        _check_counted(path, declared, asked, findings)
 
 
-def _check_counted(path: Path, declared: Declared, findings: Findings) -> None:
+def _check_counted(path: Path, declared: Declared, asked: Asked, findings: Findings) -> None:
     target = str(path.parts[0])
     kind = declared.kinds.get(target)
-    if kind is None or kind == "policy":
-        if target in declared.lost or target == "System":
-            return
-        near = findings.near(target, declared.of_kind("agent", "tool", "store", "pipeline"))
+    if target in declared.lost:
+        return
+    if kind == "pipeline" or target == "System":
+        findings.error("WRONG_KIND", f"calls of `{target}` are not counted", path, "those of agents and tools are")
+    elif kind is None or kind == "policy":
+        near = findings.near(target, declared.of_kind("agent", "tool", "store"))
         findings.error("UNKNOWN_NAME", f"nothing is called `{target}`", path, near)
-    elif kind in ("tool", "store") and len(path.parts) == 2:
-        tool, method = declared.tools[target], str(path.parts[1])
-        if tool.methods is not None and tool.method(method) is None:
-            names = [m.name for m in tool.methods]
-            near = findings.near(method, names, f"its methods are {listed(names)}")
-            findings.error("UNKNOWN_METHOD", f"`{target}` has no method `{method}`", path, near)
+    elif len(path.parts) == 1:
+        methods = _methods(target, kind, declared, asked)
+        help_ = f"such as `calls.{target}.{methods[0]}`" if methods else None
+        findings.error("UNKNOWN_METHOD", f"calls are counted by method, and `calls.{target}` names none", path, help_)
+    else:
+        _check_counted_method(path, target, kind, declared, asked, findings)
+
+
+def _check_counted_method(
+    path: Path, target: str, kind: str, declared: Declared, asked: Asked, findings: Findings
+) -> None:
+    method = str(path.parts[1])
+    methods = _methods(target, kind, declared, asked)
+    if methods is None or method in methods or (kind == "agent" and declared.lost):
+        return
+    if kind == "agent":
+        near = findings.near(method, methods, f"it is called as {listed(methods)}" if methods else None)
+        findings.warning("UNKNOWN_METHOD", f"no stage calls `{target}.{method}`", path, near)
+        return
+    near = findings.near(method, methods, f"its methods are {listed(methods)}")
+    findings.error("UNKNOWN_METHOD", f"`{target}` has no method `{method}`", path, near)
+
+
+def _methods(target: str, kind: str, declared: Declared, asked: Asked) -> list[str] | None:
+    """The methods that an agent is called by, or that a tool has; None where nobody knows."""
+    if kind == "agent":
+        return list(asked.by_agent.get(target, {}))
+    methods = declared.tools[target].methods
+    return None if methods is None else [method.name for method in methods]

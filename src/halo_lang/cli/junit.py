@@ -16,19 +16,24 @@ def junit(results: list[FileOutcome], seconds: float) -> str:
             cases.append(_case(result.file, "the file has no errors", 0.0, (result.problem,)))
         if cases:
             failed = sum(bool(o.failures) for o in result.outcomes) + (result.problem is not None)
-            head = f'  <testsuite name="{_xml(result.file)}" tests="{len(cases)}" failures="{failed}">'
+            head = f'  <testsuite name="{_attribute(result.file)}" tests="{len(cases)}" failures="{failed}">'
             suites += [head, *cases, "  </testsuite>"]
     body = "\n".join(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites time="{seconds:.3f}">\n{body}\n</testsuites>\n'
 
 
 def _case(file: str, name: str, seconds: float, failures: tuple[str, ...]) -> str:
-    head = f'    <testcase classname="{_xml(file)}" name="{_xml(name)}" time="{seconds:.3f}"'
+    head = f'    <testcase classname="{_attribute(file)}" name="{_attribute(name)}" time="{seconds:.3f}"'
     if not failures:
         return f"{head}/>"
     text = "\n".join(failures)
-    first = _xml(text.split("\n")[0])
+    first = _attribute(text.split("\n")[0])
     return f'{head}>\n      <failure message="{first}">{_xml(text)}</failure>\n    </testcase>'
+
+
+def _attribute(text: str) -> str:
+    """Text in an attribute, whose line breaks and tabs a reader would else take for blanks."""
+    return _xml(text).replace("\n", "&#10;").replace("\t", "&#9;")
 
 
 def _xml(text: str) -> str:

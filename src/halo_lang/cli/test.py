@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import time
+from argparse import ArgumentTypeError
 
 from ..app.testing import Outcome, run_test
 from ..check.program import BranchStage
 from ..language.diagnostics import ERROR, render
 from ..language.record import Record
+from .failing import CommandError
 from .output import visible
 from .programs import checked_file, has_errors
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NO_TESTS = 5
+_MOST_JOBS = 64
 
 EXAMPLE = """For example:
 
@@ -33,8 +36,14 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("-k", metavar="WORD", default="", help="only tests whose name holds this")
     parser.add_argument("--junit", metavar="FILE", help="write the results as JUnit XML")
     parser.add_argument("--coverage", action="store_true", help="name the stages and arms that no test ran")
-    parser.add_argument("-j", metavar="N", type=int, default=0, help="so many files at a time")
+    parser.add_argument("-j", metavar="N", type=_jobs, default=0, help="so many files at a time")
     parser.epilog = EXAMPLE
+
+
+def _jobs(word: str) -> int:
+    if not (word.isascii() and word.isdigit() and 0 < int(word) <= _MOST_JOBS):
+        raise ArgumentTypeError(f"takes a whole number from 1 to {_MOST_JOBS}, and got `{word}`")
+    return int(word)
 
 
 class FileOutcome(Record):
@@ -66,7 +75,7 @@ def execute(options: Namespace) -> int:
     if not tests and not broken:
         print("no test was found", file=sys.stderr)
         return NO_TESTS
-    problems = f", {broken} file(s) with errors" if broken else ""
+    problems = f", {broken} file{'s' if broken > 1 else ''} could not be tested" if broken else ""
     print(f"{len(tests) - len(failed)} passed, {len(failed)} failed{problems}")
     return 1 if failed or broken else 0
 
@@ -95,9 +104,12 @@ def _run_all(files: list[str], word: str, jobs: int, *, skip_without_tests: bool
 
 def run_file(work: tuple[str, str, bool]) -> FileOutcome:
     """The tests of one file. `work` is the file, the word that names must hold, and whether a file without tests may
-    have errors. Raises `CommandError` where it cannot be read."""
+    have errors."""
     file, word, skip_without_tests = work
-    program, _ = checked_file(file)
+    try:
+        program, _ = checked_file(file)
+    except CommandError as trouble:
+        return FileOutcome(file, (), str(trouble), {})
     if has_errors(program):
         if skip_without_tests and not program.tests:
             return FileOutcome(file, (), None, {})
@@ -106,7 +118,7 @@ def run_file(work: tuple[str, str, bool]) -> FileOutcome:
     chosen = [test for test in program.tests if word.lower() in _name(test.name).lower()]
     outcomes = tuple(run_test(program, test, file) for test in chosen)
     stages: dict[tuple[str, int, int | None], str] = {}
-    for pipeline in program.pipelines.values() if chosen else ():
+    for pipeline in program.pipelines.values() if chosen or not word else ():
         for stage in pipeline.stages:
             line, _ = program.source.position(stage.span.start)
             stages[(pipeline.name, stage.number, None)] = f"{file}:{line}: stage {stage.number} of {pipeline.name}"
@@ -125,7 +137,7 @@ def _name(text: object) -> str:
 
 def _show(result: FileOutcome, options: Namespace) -> None:
     if result.problem is not None:
-        print(f"FAIL {result.file} has errors\n{visible(result.problem)}")
+        print(visible(f"FAIL {result.file}: no test could be run\n{result.problem}"))
     for outcome in result.outcomes:
         if outcome.failures:
             print(visible(f"FAIL {outcome.file}:{outcome.line}: {outcome.name}"))
