@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -266,15 +267,23 @@ def test_ctrl_c_the_end_of_input_and_quit_stop_the_run_at_the_prompt(tmp_path: P
 
 def test_ctrl_c_while_the_run_goes_holds_it_at_the_next_place(tmp_path: Path) -> None:
     program(tmp_path, ONE.replace("System.Print(got)", "System.Print(got)\n    |> System.Print(got)"))
+    began, go = threading.Event(), threading.Event()
+
+    def late(body: dict[str, Any]) -> str:
+        began.set()
+        assert go.wait(20)
+        return "late"
+
     with (
-        ModelServer(Reply("late", slowly=1.0)) as server,
+        ModelServer(late) as server,
         OnTerminal(tmp_path, "debug", "p.halo", "x=it", env=server.environment) as terminal,
     ):
         terminal.expect(PROMPT)
         terminal.type("c\n")
-        server.wait_for_request()
+        assert began.wait(20)
         terminal.type("\x03")
         terminal.expect("holding at the next stage")
+        go.set()
         terminal.expect("stage 2 of P")
         terminal.expect(PROMPT)
         terminal.type("c\n")

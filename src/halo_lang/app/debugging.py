@@ -9,37 +9,36 @@ from __future__ import annotations
 
 from collections import deque
 
-from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer, failed
+from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer
 from ..boundary.host import ConfigError
-from ..check.expressions import paths_in
-from ..check.policies import matches
-from ..check.program import (
-    AgentCall,
-    BranchStage,
-    BrokenCall,
-    CallStage,
-    EachStage,
-    FanOutStage,
-    ListenStage,
-    PipelineCall,
-    YieldStage,
-)
+from ..check.program import EachStage, FanOutStage, PipelineCall
 from ..doors.folder import KeepingError
-from ..language.ast import Path, Text
+from ..language.ast import Path
 from ..language.diagnostics import did_you_mean
 from ..language.parser import parse_expression
 from ..language.record import Record, replace
-from ..language.values import is_true, read_json
+from ..language.values import is_true
 from ..runtime.failure import Halt, RunFailure
 from ..runtime.stepping import Again, Go, Snapshot, put, restore, snapshot, value_of
+from .breakpoints import (
+    Breakpoint,
+    Trouble,
+    calls_of,
+    fits,
+    names_in,
+    parsed,
+    read_breakpoint,
+    targets_of,
+    unknown_name,
+)
+from .by_hand import by_hand, varied
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any, Protocol, TypeAlias
+    from collections.abc import Callable
+    from typing import Protocol, TypeAlias
 
     from ..boundary.call import Call, Scope
-    from ..check.program import CheckedCall, CheckedStage
     from ..language.ast import Expr
     from ..language.values import Value
     from ..runtime.driver import Hold
@@ -56,23 +55,11 @@ if TYPE_CHECKING:
 
 
 STEP, OVER, OUT, CONTINUE = "step", "over", "out", "continue"
+SILENT = ("System.Print", "System.Log", "System.Fail")
+"""What is called without asking anything of the outside."""
+
 KEPT_CALLS = 10_000
 """How many answered calls can be looked at again."""
-
-
-class Trouble(Exception):
-    """Why a command cannot be done, in words for whoever gave it."""
-
-
-class Breakpoint(Record):
-    """Where a run is to be held: at a stage, where a target is called, where a condition holds, or a stage where one
-    does. `text` is how it was written."""
-
-    number: int
-    text: str
-    stage: str | None
-    target: str | None
-    condition: Expr | None
 
 
 class Open(Record):
@@ -237,11 +224,11 @@ class Session:
             stage = hold.pipeline.checked.stages[hold.at]
             if one.stage is not None and one.stage != f"{hold.frame.prefix}{stage.number}":
                 return False
-            if one.target is not None and not any(_names(one.target, target) for target in targets_of(stage)):
+            if one.target is not None and not any(fits(one.target, target) for target in targets_of(stage)):
                 return False
         if one.condition is None:
             return True
-        holds = not _unknown(one.condition, hold.pipeline) and is_true(
+        holds = not unknown_name(one.condition, hold.pipeline) and is_true(
             value_of(one.condition, hold.pipeline, hold.frame)
         )
         if one.stage is not None or one.target is not None:
@@ -252,7 +239,7 @@ class Session:
     def _stops_at_call(self, call: Call) -> bool:
         if call.kind == APPROVAL or call.target.endswith(".*"):
             return False
-        if call.by is not None and any(one.target and _names(one.target, call.target) for one in self.breakpoints):
+        if call.by is not None and any(one.target and fits(one.target, call.target) for one in self.breakpoints):
             return True
         # A step stops at the calls of a stage that makes several; the only one of a stage was held at there.
         return self.mode == STEP and (call.by is not None or (_prefix(call.stage), call.scope) not in self._open)
@@ -352,7 +339,11 @@ class Session:
         stage = here.pipeline.checked.stages[here.ran]
         step = None
         if instruction is not None or model is not None:
-            step = here.pipeline.variant(here.ran, self._varied(stage, instruction, model))
+            text = None if instruction is None else self._expression(instruction)
+            other_stage = varied(stage, text, model)
+            if model is not None:
+                self._prepare(model)
+            step = here.pipeline.variant(here.ran, other_stage)
         words = [w for w, given in (("instruction", instruction), ("model", model)) if given is not None]
         other = f" with another {' and '.join(words)}" if words else ""
         number, _ = here.pipeline.place(here.frame, here.ran)
@@ -379,7 +370,7 @@ class Session:
             raise Trouble(
                 f"stage {number} may call a pipeline; `step` goes into it, and its calls can be answered there"
             )
-        answerable = tuple(t for t in targets if t not in _SILENT)
+        answerable = tuple(t for t in targets if t not in SILENT)
         if not answerable:
             raise Trouble(f"stage {number} makes no call")
         self.go(OVER)
@@ -401,18 +392,9 @@ class Session:
     def add_breakpoint(self, text: str) -> Breakpoint:
         """Adds a breakpoint: `STAGE`, `TARGET`, `if CONDITION`, or one of the first two with a condition. Raises
         `Trouble`."""
-        place, condition = _split_if(text.strip())
-        expr = None if condition is None else _parsed(condition)
-        stage = target = None
-        if place and all(part.isdecimal() for part in place.split(".")):
-            stage = place
-        elif place:
-            target = place
-        elif expr is None:
-            raise Trouble("say where: `break 2`, `break Writer.draft`, `break if context.data.score < 5`")
-        self._check_place(stage, target)
+        made = read_breakpoint(self._count + 1, text)
+        self._check_place(made.stage, made.target)
         self._count += 1
-        made = Breakpoint(self._count, " ".join(text.split()), stage, target, expr)
         self.breakpoints.append(made)
         return made
 
@@ -448,10 +430,10 @@ class Session:
             self.change = f"at stage {stage}, by {what}"
 
     def _expression(self, text: str) -> Expr:
-        expr = _parsed(text)
-        unknown = _unknown(expr, self.here.pipeline)
+        expr = parsed(text)
+        unknown = unknown_name(expr, self.here.pipeline)
         if unknown is not None:
-            names = _names_in(self.here.pipeline)
+            names = names_in(self.here.pipeline)
             near = did_you_mean(unknown, names) or f"there are: {', '.join(names)}"
             raise Trouble(f"there is no name `{unknown}` here; {near}")
         return expr
@@ -475,34 +457,6 @@ class Session:
         if where.root in self.here.pipeline.checked.bindings:
             return ("data", where.root, *parts), value
         raise Trouble("only context.current, what is below context.data, and names bound by `as` can be set")
-
-    def _varied(self, stage: CheckedStage, instruction: str | None, model: str | None) -> CheckedStage:
-        agents = [call for call in calls_of(stage) if isinstance(call, AgentCall)]
-        if not agents:
-            raise Trouble(f"stage {stage.number} asks no agent, so it takes no other instruction or model")
-        if instruction is not None and len(agents) > 1:
-            raise Trouble(f"stage {stage.number} asks several agents; an instruction is for one")
-        changes: dict[str, Any] = {}
-        if instruction is not None:
-            text = self._expression(instruction)
-            if not isinstance(text, Text):
-                raise Trouble('an instruction is written as a string: again with "Be brief about {{topic}}."')
-            changes |= {"instructions": (text,), "task": None}
-
-        def varied(call: CheckedCall) -> CheckedCall:
-            if not isinstance(call, AgentCall):
-                return call
-            agent = call.agent if model is None else replace(call.agent, model=model)
-            return replace(call, agent=agent, **changes)
-
-        if model is not None:
-            self._prepare(model)
-        if isinstance(stage, FanOutStage):
-            return replace(stage, members=tuple(replace(one, call=varied(one.call)) for one in stage.members))
-        if isinstance(stage, BranchStage):
-            return replace(stage, arms=tuple(replace(arm, call=varied(arm.call)) for arm in stage.arms))
-        assert isinstance(stage, CallStage | EachStage)
-        return replace(stage, call=varied(stage.call))
 
     def _prepare(self, model: str) -> None:
         provider, slash, name = model.partition("/")
@@ -530,85 +484,10 @@ class Session:
                 raise Trouble(f"nothing is called `{owner}`{f'; {near}' if near else ''}")
 
 
-_SILENT = ("System.Print", "System.Log", "System.Fail")
-"""What is called without asking anything of the outside."""
-
-
-def by_hand(call: Call, text: str, *, fails: bool = False) -> Answer:
-    """What was typed as the answer to a call. An agent's is text, as a model's would be; a string in quotes is what it
-    says. A person's is yes, no, JSON or text; any other's JSON or text."""
-    text = text.strip()
-    if fails:
-        return failed("MODEL_ERROR" if call.kind == AGENT else "TOOL_ERROR", text)
-    try:
-        value: Value = read_json(text)
-    except ValueError:
-        value = text
-    if call.kind == AGENT:
-        return Answer(value if isinstance(value, str) else text)
-    if call.kind in (YIELD, APPROVAL) and text.lower() in ("y", "yes", "n", "no"):
-        return Answer({"approved": text.lower() in ("y", "yes")})
-    if call.kind == APPROVAL and not isinstance(value, dict):
-        return Answer({"approved": value is True})
-    return Answer(value)
-
-
-def calls_of(stage: CheckedStage) -> Iterator[CheckedCall]:
-    """The calls that a stage may make, but for its shadow."""
-    if isinstance(stage, CallStage | EachStage):
-        yield stage.call
-    elif isinstance(stage, BranchStage):
-        yield from (arm.call for arm in stage.arms)
-    elif isinstance(stage, FanOutStage):
-        yield from (member.call for member in stage.members)
-
-
-def targets_of(stage: CheckedStage) -> tuple[str, ...]:
-    """What a stage may call. What a listen waits for is `listen`."""
-    if isinstance(stage, YieldStage):
-        return ("yield",)
-    if isinstance(stage, ListenStage):
-        return ("listen", stage.event) if isinstance(stage.event, str) else ("listen",)
-    return tuple(call.target for call in calls_of(stage) if not isinstance(call, BrokenCall))
-
-
-def _names(pattern: str, target: str) -> bool:
-    """Whether a breakpoint's target is a call's: the whole of it, its agent or tool alone, or a pattern."""
-    return pattern == target or pattern == target.partition(".")[0] or matches(pattern, target)
-
-
 def _is_of(call: Call, targets: tuple[str, ...]) -> bool:
     if call.kind == LISTEN:
         return "listen" in targets
     return call.kind in (AGENT, TOOL, YIELD) and call.target in targets
-
-
-def _split_if(text: str) -> tuple[str, str | None]:
-    words = text.split(None, 1)
-    if words[:1] == ["if"]:
-        return "", words[1] if len(words) > 1 else ""
-    place, found, condition = text.partition(" if ")
-    return place.strip(), condition if found else None
-
-
-def _parsed(text: str) -> Expr:
-    expr, problems = parse_expression(text.strip())
-    errors = [p for p in problems if p.severity == "error"]
-    if expr is None or errors:
-        said = errors[0].message.replace("the end of the file", "its end") if errors else "it is no expression"
-        raise Trouble(f"`{text.strip()[:80]}` cannot be read: {said}")
-    return expr
-
-
-def _unknown(expr: Expr, pipeline: CompiledPipeline) -> str | None:
-    """The first name in an expression that a pipeline does not have."""
-    names = _names_in(pipeline)
-    return next((path.root for path in paths_in(expr) if path.root not in names), None)
-
-
-def _names_in(pipeline: CompiledPipeline) -> list[str]:
-    checked = pipeline.checked
-    return ["context", *(p.name for p in checked.params), *sorted(checked.bindings)]
 
 
 def _written(path: tuple[str | int, ...]) -> str:

@@ -11,7 +11,8 @@ import asyncio
 import os
 import sys
 
-from ..app.debugging import CONTINUE, OUT, OVER, STEP, Session, Trouble
+from ..app.breakpoints import Trouble
+from ..app.debugging import CONTINUE, OUT, OVER, STEP, Session
 from ..boundary.call import Answer
 from ..boundary.host import Handlers
 from ..doors.answering import Left
