@@ -13,7 +13,7 @@ from halo_lang.boundary.call import Answer, Call
 from halo_lang.runtime.driver import Request
 from runs import Ended, checked, run
 
-QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 SEEDS = st.integers(0, 2**32)
 INPUTS = st.sampled_from(["b", None, [1, "b"], {"k": 1}, ""])
 
