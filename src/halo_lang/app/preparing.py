@@ -33,7 +33,10 @@ CLASSES = {
     "Bash": ("bash", "Bash"),
     "Slack": ("slack", "Slack"),
     "Http": ("http", "Http"),
+    "Sql": ("sql", "Sql"),
     "Mcp": ("mcp", "Mcp"),
+    "KeyValue": ("keyvalue", "KeyValue"),
+    "Documents": ("documents", "Documents"),
 }
 """Where in `providers` each provider's class is; imported when a tool of it is started."""
 

@@ -34,6 +34,11 @@ class Stop:
     def ask(self) -> None:
         self._asked = True
 
+    @property
+    def asked(self) -> bool:
+        """Whether stopping has been asked for."""
+        return self._asked
+
     def check(self) -> None:
         """Raises `Stopped` once stopping has been asked for."""
         if self._asked:
