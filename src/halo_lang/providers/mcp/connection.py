@@ -47,6 +47,7 @@ class Connection:
         self._client: Client | None = None
         self._task: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
+        self._is_broken = False
         self.changed = False
         """Whether the server has said that its tools have changed."""
 
@@ -57,7 +58,8 @@ class Connection:
 
     @property
     def is_lost(self) -> bool:
-        return self._task is None or self._task.done()
+        """Whether nothing can be asked any more."""
+        return self._is_broken or self._task is None or self._task.done()
 
     async def open(self) -> None:
         """Starts or reaches the server and agrees with it on how to speak. Raises `ToolError`; then, as where it is
@@ -184,6 +186,7 @@ class Connection:
         code, message = getattr(error, "code", None), last_lines(str(getattr(error, "message", "")), 2_000)
         is_lost = code == CONNECTION_CLOSED or (isinstance(way, ServerProcess) and way.trouble is not None)
         if way is not None and is_lost:
+            self._is_broken = True
             await way.settle()
             return ToolError(self._why_gone())
         if error is not None:

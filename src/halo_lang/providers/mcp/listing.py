@@ -133,7 +133,7 @@ def _words(tool: Mapping[str, Any]) -> str:
 
 
 def _schema(given: object) -> dict[str, Any]:
-    """The schema as Halo uses it. Where nothing can be checked by the server's, one that takes anything, and says so."""
+    """The schema as Halo uses it. Where nothing can be checked by the server's it is one that takes anything."""
     trouble: str | None = None
     if not isinstance(given, dict) or given.get("type", "object") != "object":
         trouble = "it is not of an object"

@@ -20,7 +20,7 @@ from .results import value_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, NoReturn
 
     from ...boundary.host import Given, ProviderHost
     from ...catalog.describe import Method
@@ -47,7 +47,7 @@ class Mcp:
         self._connection: Connection | None = None
         self._tools: dict[str, Listed] | None = None
         self._locked: tuple[Method, ...] | None = None
-        self._refused: ToolError | None = None
+        self._refused: tuple[str, str] | None = None
         self._opening = asyncio.Lock()
 
     @property
@@ -80,9 +80,9 @@ class Mcp:
         if method == DESCRIBE:
             return entries(tools)
         tool = tools.get(method)
+        await self._compare_told(method, given.described, tool)
         if tool is None:
             raise ToolError(f"the server has no tool `{method}`", "TOOL_ARGUMENTS")
-        await self._compare_told(given.described, tool.method)
         try:
             to_json(dict(args)).encode()
         except UnicodeEncodeError:
@@ -102,9 +102,11 @@ class Mcp:
         """
         async with self._opening:
             if self._refused is not None:
-                raise self._refused
+                raise ToolError(*self._refused)
             connection, tools = self._connection, self._tools
             if connection is None or (connection.is_lost and self._server.url is not None):
+                if connection is not None:
+                    await connection.close()
                 connection, tools = Connection(self._server), None
                 await connection.open()
                 self._connection = connection
@@ -129,19 +131,19 @@ class Mcp:
             if changes:
                 await self._refuse(f"the server changed what it says of its tools during the run: {_listed(changes)}")
 
-    async def _compare_told(self, told: Method | None, now: Method) -> None:
+    async def _compare_told(self, method: str, told: Method | None, now: Listed | None) -> None:
         """Refuses a server that says another thing of a method than whoever calls it was told: in an earlier part of a
         run that was paused."""
         if told is None or MASKED in to_json([told.about, told.schema]):
             return
-        if (told.about, told.schema) != (now.about, now.schema):
-            await self._refuse(f"the server changed what it says of its tools during the run: {now.name}")
+        if now is None or (told.about, told.schema) != (now.method.about, now.method.schema):
+            await self._refuse(f"the server changed what it says of its tools during the run: {method}")
 
-    async def _refuse(self, message: str, code: str = "TOOL_ERROR") -> None:
-        self._refused = ToolError(f"{message}. Nothing more is asked of it", code)
+    async def _refuse(self, message: str, code: str = "TOOL_ERROR") -> NoReturn:
+        self._refused = f"{message}. Nothing more is asked of it", code
         if self._connection is not None:
             await self._connection.close()
-        raise self._refused
+        raise ToolError(*self._refused)
 
 
 def _listed(changes: list[str]) -> str:
