@@ -91,6 +91,16 @@ def _parsing(figures: Figures) -> Iterator[Line]:
     yield Line("the tree's memory, of 100,000 lines", f"{memory:.3f}", "<= 0.25 of ast.parse's", memory <= 0.25)
 
 
+# 3: parsing ------------------------------------------------------------------------------------------------------
+
+
+def _parsing(figures: Figures) -> Iterator[Line]:
+    small, large, memory = (figures("parse", name) for name in ("small", "large", "memory"))
+    yield Line("lines a second, 1,000 lines", f"{small:.2f}x", ">= 1.5x of ast.parse", small >= 1.5)
+    yield Line("lines a second, 100,000 lines", f"{large:.2f}x", ">= 3x of ast.parse", large >= 3)
+    yield Line("memory, 100,000 lines", f"{memory:.2f}x", "<= 0.25x of ast.parse", memory <= 0.25)
+
+
 # 4: stages -------------------------------------------------------------------------------------------------------
 
 
@@ -220,6 +230,7 @@ def _cases(
 
 ROWS = (
     Row("1", "start-up", {"startup": Case("startup.py", (9,), (1,))}, _startup),
+    Row("3", "parsing", {"parse": Case("parse.py", (7,), (1, 20, 40), whole=True)}, _parsing),
     Row(
         "3",
         "parsing",

@@ -29,6 +29,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
         ("branches.py 20 4 1", {"wall_s", "cpu_s", "times_ideal", "mib_more"}),
         ("branches.py 20 4 0", {"us_branch"}),
         ("tool_steps.py 2", {"us_step"}),
+        ("parse.py 1 20 40", {"small", "large", "memory"}),
         ("startup.py 1 30", {"python_ms", "check_ms", "ratio"}),
     ],
 )

@@ -129,7 +129,7 @@ FILES = [
     ("agent A [openai/gpt-4o«»", "SYNTAX", "`]`", None),
     ("agent A [«gpt»-4o]", "BAD_MODEL", "", "provider/model"),
     ("agent A [openai/x«>»]", "SYNTAX", "`]`", None),
-    ("agent A [Env«]»", "SYNTAX", "", "Env.NAME"),
+    ("agent A [«Env»]", "SYNTAX", "", "Env.NAME"),
     ("agent A«(»openai/x)", "SYNTAX", "`[`", "agent Name [provider/model]"),
     ("agent A [a/b]\n  equips B,«»\n  requires C\n", "SYNTAX", "", "remove the comma"),
     ("agent A [a/b]\n  «equip» B\n  requires C\n", "SYNTAX", "", "`equips`"),

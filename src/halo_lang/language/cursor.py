@@ -27,6 +27,9 @@ MAX_PROBLEMS = 1000
 MAX_DEPTH = 64
 """Parentheses, brackets, braces and `!` inside one another (language.md §1)."""
 
+FORGET = 10_000
+"""Tokens read from which on it is worth letting go of them."""
+
 DECLARATIONS = {"policy": ":", "tool": ":", "store": ":", "agent": "[", "pipeline": "(", "test": ":"}
 """The words that begin a declaration, and what follows the name."""
 
@@ -118,6 +121,15 @@ class Cursor:
             i = self.i - 1
             help_ = "split it, for example into stages that store a value with `as`"
             self.fail(message, self.starts[i], self.ends[i], code="TOO_DEEP", help=help_)
+
+    def forget(self) -> None:
+        """Lets go of tokens that have been read, if they are many, so that a large file's tokens and its tree are not
+        both held as a whole. The last one stays, for its place."""
+        read = self.i - 1
+        if read * 8 > len(self.texts):
+            for items in (self.texts, self.kinds, self.starts, self.ends):
+                del items[:read]
+            self.i = 1
 
     # What stands here
 

@@ -7,7 +7,7 @@ past what they have read, and give the node; they raise `Failed` where the text 
 from __future__ import annotations
 
 from .ast import And, Arg, Call, Compare, Constant, Duration, ListExpr, Name, Node, Not, ObjectExpr, Or, Path, Text
-from .cursor import Cursor, Failed
+from .cursor import DECLARATIONS, Cursor, Failed
 from .diagnostics import WARNING, Diagnostic
 from .lexer import END, MARK, NAME, NUMBER, STRING
 from .literals import DURATION, add_inner, inside, moved, number, path, plain_string, string
@@ -112,17 +112,17 @@ def _path_or_constant(c: Cursor) -> Path | Constant:
     word, follows = c.texts[i], c.texts[i + 1]
     if follows == "." or follows == "[":
         return path(c)
-    if "." in word:
-        c.i = i + 1
-        root, *parts = word.split(".")
-        return Path(c.starts[i], c.ends[i], root, tuple(parts))
-    if word in _CONSTANTS:
-        c.i = i + 1
-        return Constant(c.starts[i], c.ends[i], _CONSTANTS[word])
-    if c.kinds[i + 1] != MARK and c.at_declaration(i):
-        c.expected("a value")
+    if word in _WORDS:
+        if word in DECLARATIONS and c.at_declaration(i):
+            c.expected("a value")
+        if word in _CONSTANTS:
+            c.i = i + 1
+            return Constant(c.starts[i], c.ends[i], _CONSTANTS[word])
     c.i = i + 1
-    return Path(c.starts[i], c.ends[i], word, ())
+    if "." not in word:
+        return Path(c.starts[i], c.ends[i], word, ())
+    root, *parts = word.split(".")
+    return Path(c.starts[i], c.ends[i], root, tuple(parts))
 
 
 def condition(c: Cursor) -> tuple[Text, Expr]:
@@ -154,12 +154,11 @@ def argument_value(c: Cursor) -> Expr:
     if c.kinds[i] != NUMBER or token[-1] not in "smhd" or (found := DURATION.fullmatch(token)) is None:
         return expression(c)
     c.i = i + 1
-    amount = 0
-    if len(found[1]) <= _MAX_DURATION_DIGITS:
-        amount = int(found[1])
-    else:
+    amount, unit = found.groups()
+    if len(amount) > _MAX_DURATION_DIGITS:
         c.report("BAD_NUMBER", "this duration is too long", c.starts[i], c.ends[i])
-    return Duration(c.starts[i], c.ends[i], amount * _MILLISECONDS[found[2]], token)
+        amount, token = "0", f"0{unit}"
+    return Duration(c.starts[i], c.ends[i], int(amount) * _MILLISECONDS[unit], token)
 
 
 def arguments(c: Cursor) -> tuple[Arg, ...]:
@@ -210,27 +209,25 @@ def arguments(c: Cursor) -> tuple[Arg, ...]:
 def call(c: Cursor) -> Call:
     """`NAME [ "." NAME ] "(" [ args ] ")"`."""
     i = c.i
-    target, method = called(c)
+    start = c.starts[i]
+    first, dot, second = c.texts[i].partition(".")
+    method: Name | None = None
+    if dot and c.kinds[i] == NAME and "." not in second:
+        middle = start + len(first)
+        target = Name(start, middle, first)
+        method = Name(middle + 1, c.ends[i], second)
+        c.i = i + 1
+    else:
+        target = c.name("the name of an agent, tool or pipeline")
+        if c.texts[c.i] == ".":
+            c.i += 1
+            method = c.name("the name of a method")
     if c.texts[c.i] != "(":
         shown = f"{target.text}.{method.text}" if method else target.text
         c.expected("`(`", help=f"a call has parentheses: `{shown[:80]}()`")
     c.i += 1
     args = arguments(c)
-    return Call(c.starts[i], c.ends[c.i - 1], target, method, args)
-
-
-def called(c: Cursor) -> tuple[Name, Name | None]:
-    """What a call is of: `NAME [ "." NAME ]`."""
-    i = c.i
-    start, end, text = c.starts[i], c.ends[i], c.texts[i]
-    if c.kinds[i] == NAME and (dot := text.find(".")) > 0 and text.find(".", dot + 1) < 0:
-        c.i = i + 1
-        return Name(start, start + dot, text[:dot]), Name(start + dot + 1, end, text[dot + 1 :])
-    target = c.name("the name of an agent, tool or pipeline")
-    if c.texts[c.i] != ".":
-        return target, None
-    c.i += 1
-    return target, c.name("the name of a method")
+    return Call(start, c.ends[c.i - 1], target, method, args)
 
 
 def _list(c: Cursor) -> ListExpr:
@@ -277,5 +274,6 @@ def _shown(c: Cursor, node: Node) -> str:
 
 _COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
 _CONSTANTS = {"true": True, "false": False, "null": None}
+_WORDS = frozenset({*_CONSTANTS, *DECLARATIONS})
 _MAX_DURATION_DIGITS = 12
 _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}

@@ -55,15 +55,17 @@ class Tokens(Record):
 def tokenize(text: str, base: int = 0) -> Tokens:
     """The tokens of any text whatever, which stands from `base` on in the source (language.md §1)."""
     # A forbidden character counts as a blank: it is reported once, and nothing after it is misread.
-    forbidden = _has_forbidden(text)
+    plain = text.isascii() and text.isprintable()
+    forbidden = not plain and _has_forbidden(text)
     cut = _FORBIDDEN.sub(" ", text) if forbidden else text
     lead = len(cut) - len(cut.lstrip(_BLANKS))
     raw = _TOKEN.findall(cut, lead)
-    if text.isascii() and (text.isprintable() or not any(map(text.__contains__, _OTHER_BLANKS))):
+    if plain or (text.isascii() and not any(map(text.__contains__, _OTHER_BLANKS))):
         texts = list(map(str.rstrip, raw))
     else:
         texts = list(map(str.rstrip, raw, repeat(_BLANKS)))
     starts = list(accumulate(map(len, raw), initial=base + lead))
+    del raw
     kinds = "".join(map(itemgetter(0), texts)).translate(_KINDS)
     if "//" in text:
         slashes = [_COMMENT if k == _SLASH and t != _SLASH else k for k, t in zip(kinds, texts, strict=True)]
@@ -76,13 +78,15 @@ def tokenize(text: str, base: int = 0) -> Tokens:
         kinds = kinds.replace(_COMMENT, "")
     lengths = list(map(len, texts))
     ends = list(map(add, starts, lengths))
+    longest = max(lengths, default=0)
+    del lengths
     if forbidden:
         marks = zip(texts, kinds, starts, ends, strict=False)
         texts = [text[a - base : b - base] if k == STRING else t for t, k, a, b in marks]
     texts += [""] * _ENDS
     starts += [starts[-1]] * (_ENDS - 1)
     ends += [starts[-1]] * _ENDS
-    return Tokens(texts, list(kinds + END * _ENDS), starts, ends, comments, max(lengths, default=0))
+    return Tokens(texts, list(kinds + END * _ENDS), starts, ends, comments, longest)
 
 
 def _places(kind: str, kinds: str) -> list[int]:

@@ -222,27 +222,27 @@ def moved(node: N, text: Written) -> N:
 
 
 def number(c: Cursor) -> Number:
-    """A number. One that cannot be read is reported, and counts as 0."""
+    """A number. One that cannot be read is reported, and is 0."""
     i = c.i
     token, start, end = c.texts[i], c.starts[i], c.ends[i]
     c.i = i + 1
     if token.isdigit() and len(token) <= MAX_DIGITS:
         return Number(start, end, int(token), token)
-    value: int | float = 0
+    shown = f"`{token[:40]}`"
     found = _NUMBER.fullmatch(token)
     if found is not None and len(token) <= MAX_DIGITS:
         value = int(token) if found[1] is None and found[2] is None else float(token)
-        if value in (float("inf"), float("-inf")):
-            c.report("BAD_NUMBER", f"`{token[:40]}` is too large for a number", start, end)
-            value = 0
+        if value not in (float("inf"), float("-inf")):
+            return Number(start, end, value, token)
+        c.report("BAD_NUMBER", f"{shown} is too large for a number", start, end)
     elif found is not None:
-        c.report("BAD_NUMBER", f"this number has more than {MAX_DIGITS} digits", start, end)
+        c.report("BAD_NUMBER", f"this number has more than {MAX_DIGITS:,} digits", start, end)
     elif DURATION.fullmatch(token):
         help_ = 'a duration is only an argument, as in `yield("Well?", 1h)`; elsewhere write a number'
-        c.report("SYNTAX", f"the duration `{token[:40]}` has no place here", start, end, help_)
+        c.report("SYNTAX", f"the duration {shown} has no place here", start, end, help_)
     else:
-        c.report("BAD_NUMBER", f"`{token[:40]}` is no number", start, end, _number_help(token))
-    return Number(start, end, value, token)
+        c.report("BAD_NUMBER", f"{shown} is no number", start, end, _number_help(token))
+    return Number(start, end, 0, "0")
 
 
 def _number_help(token: str) -> str:

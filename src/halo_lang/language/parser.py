@@ -37,9 +37,9 @@ from .ast import (
     TestDecl,
     ToolDecl,
 )
-from .cursor import DECLARATIONS, MAX_PROBLEMS, STAGES, Cursor, Failed, TooMany
+from .cursor import DECLARATIONS, FORGET, MAX_PROBLEMS, STAGES, Cursor, Failed, TooMany
 from .diagnostics import Diagnostic
-from .expressions import argument_value, arguments, called, expression
+from .expressions import argument_value, arguments, expression
 from .lexer import END, NAME, STRING, comment_nodes, forbidden_characters, long_names, tokenize
 from .literals import path, plain_string
 from .source import MAX_BYTES, Source, Span
@@ -100,13 +100,16 @@ def _parse(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     c = Cursor(text, tokens, found, damaged=source.damaged)
     declarations: list[Declaration] = []
     more = False
+    others = forbidden_characters(tokens, text, MAX_PROBLEMS + 1) + long_names(tokens)
     try:
         while c.kinds[c.i] != END:
             _declaration(c, declarations)
+            if c.i > FORGET:
+                c.forget()
     except TooMany:
         more = True
         c.lost.update(t for t, k in zip(c.texts, c.kinds, strict=True) if k == NAME)
-    found += forbidden_characters(tokens, text, MAX_PROBLEMS + 1) + long_names(tokens)
+    found += others
     found.sort(key=_place)
     if more or len(found) > MAX_PROBLEMS:
         del found[MAX_PROBLEMS:]
@@ -168,7 +171,9 @@ def _policy(c: Cursor) -> PolicyDecl:
 
 def _rule(c: Cursor) -> Rule:
     name = c.name("a rule, such as `MaxSpend(0.50)`")
-    c.take("(", "`(` and the rule's arguments")
+    if c.texts[c.i] != "(":
+        c.expected("`(` and the rule's arguments")
+    c.i += 1
     args = arguments(c)
     return Rule(name.start, c.ends[c.i - 1], name, args)
 
@@ -231,10 +236,10 @@ def _model(c: Cursor) -> Model:
         text = plain_string(c)
         return Model(start, text.end, "".join(map(str, text.parts)), quoted=True, env=False)
     if c.texts[i].split(".")[0] == "Env":
-        _, variable = called(c)
-        if variable is None:
-            c.expected("`.` and the name of a variable", help="write `Env.NAME`")
-        return Model(start, variable.end, variable.text, quoted=False, env=True)
+        variable = path(c)
+        if len(variable.parts) != 1 or not isinstance(variable.parts[0], str):
+            c.fail("expected a variable's name after `Env`", variable.start, variable.end, help="write `Env.NAME`")
+        return Model(start, variable.end, variable.parts[0], quoted=False, env=True)
     what = "a model, such as `openai/gpt-4o-mini`"
     if c.kinds[i] == NAME and not c.at_boundary():
         help_ = "a model is written `provider/model`, and one with other characters in quotes"
@@ -269,9 +274,9 @@ def _names(c: Cursor, what: str) -> tuple[Name, ...]:
     names = [c.name(what)]
     while c.texts[c.i] == ",":
         c.i += 1
-        follows = c.texts[c.i + 1]
         if c.texts[c.i] in _CLAUSES and c.kinds[c.i + 1] in (NAME, STRING):
-            # No text without errors has a clause's word here, and then such a one.
+            follows = c.texts[c.i + 1]
+            # A clause begins here, unless its word is a name in the list, and the next clause or declaration follows.
             if follows not in _CLAUSES and follows not in DECLARATIONS:
                 c.expected(what, help="remove the comma before it")
         names.append(c.name(what))
