@@ -218,6 +218,13 @@ class _Maker:
         stages = [
             self.stage(at, called) for _ in range(self.pick((2, 3, 4, 5)) if at == 0 else self.pick((1, 2, 2, 3, 3, 4)))
         ]
+        if at == 0 and len(self.names) > 1 and self.policies and self.maybe(0.15):  # two ways to one pipeline
+            last = self.names[-1]
+            ways = (("W0", f" requires {self.pick(self.policies)}"), ("W1", ""))
+            head = (
+                "".join(f"pipeline {way}(x: Any) -> Result{own}:\n  x\n    |> {last}(x)\n" for way, own in ways) + head
+            )
+            stages = ["|> W0(x)", "|> W1(x)", *stages]
         if self.maybe(0.1):  # loops that overlap
             first, second = self.agent_call(called), self.agent_call(called)
             back, over = (f'|<> loop({name}, "{self.pick(CONDITIONS[:2])}", max: 2)' for name in called[-2:])

@@ -28,7 +28,7 @@ from halo_lang.language.record import replace  # noqa: E402
 from halo_lang.plan import bounds, effects, making, totals  # noqa: E402
 from halo_lang.runtime import agent, permit, stages  # noqa: E402
 
-PROGRAMS = 4_000
+PROGRAMS = 10_000
 Fault = Callable[["Patches"], None]
 FAULTS: dict[str, Fault] = {}
 
