@@ -9,6 +9,9 @@ from .version import VERSION as __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .boundary.call import Answer, Call, ModelRequest, ToolUse, Usage
+    from .boundary.host import ToolError
+    from .catalog.marks import tool
     from .doors.stores import FileRunStore, MemoryRunStore
     from .doors.stores import RunStore as RunStore  # a protocol, for type checkers alone
     from .library.errors import HaloError
@@ -28,13 +31,16 @@ if TYPE_CHECKING:
     from .library.runtime import HaloRuntime
 
 __all__ = [
+    "Answer",
     "Answered",
+    "Call",
     "Event",
     "FileRunStore",
     "HaloError",
     "HaloRuntime",
     "Logged",
     "MemoryRunStore",
+    "ModelRequest",
     "Printed",
     "Program",
     "ProgramPlan",
@@ -45,12 +51,19 @@ __all__ = [
     "StageBegan",
     "StageEnded",
     "Tokens",
+    "ToolError",
+    "ToolUse",
+    "Usage",
     "__version__",
     "load",
     "loads",
+    "tool",
 ]
 
 _HOMES = {
+    "boundary.call": ("Answer", "Call", "ModelRequest", "ToolUse", "Usage"),
+    "boundary.host": ("ToolError",),
+    "catalog.marks": ("tool",),
     "doors.stores": ("FileRunStore", "MemoryRunStore"),
     "library.errors": ("HaloError",),
     "library.events": (

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..boundary.host import Environment, ProviderInstance
     from ..check.program import Agent, CheckedProgram, Tool
     from ..models.client import ModelClient
+    from ..providers.own.describing import Own
     from .underway import What
 
 CLASSES = {
@@ -172,26 +173,41 @@ def _model(agent: Agent, environment: Environment, missing: list[str]) -> tuple[
 
 
 def start_tools(
-    program: CheckedProgram, file: Path, settings: Mapping[str, dict[str, Any]], environment: Environment
+    program: CheckedProgram,
+    file: Path,
+    settings: Mapping[str, dict[str, Any]],
+    environment: Environment,
+    own: Mapping[str, Own] = {},
 ) -> dict[str, ProviderInstance]:
-    """Starts the tools named by `settings`. Raises `ConfigError` with the tool's name."""
+    """Starts the tools named by `settings`; `own` are providers that were registered in code. Raises `ConfigError` with
+    the tool's name."""
     host = ProviderHost(file.resolve().parent, Path.cwd(), (file.absolute(), file.resolve()), environment)
     started: dict[str, ProviderInstance] = {}
     for name, given in settings.items():
         tool = program.tools[name]
-        if tool.provider not in CLASSES:
-            raise ConfigError(
-                f"{tool.keyword} {name}: this version of Halo plans for {tool.provider} and cannot run it"
-            )
-        module, cls = CLASSES[tool.provider]
         try:
-            started[name] = getattr(importlib.import_module(f"..providers.{module}", __package__), cls)(given, host)
+            started[name] = _started(tool.provider, given, host, own)
         except ConfigError as trouble:
             raise ConfigError(f"{tool.keyword} {name}: {trouble}") from None
         hold_to = getattr(started[name], "hold_to", None)
         if hold_to is not None and tool.methods is not None:
             hold_to(tool.methods)  # what the file was checked with comes from halo.lock
     return started
+
+
+def _started(provider: str, given: dict[str, Any], host: ProviderHost, own: Mapping[str, Own]) -> ProviderInstance:
+    if provider in CLASSES:
+        module, cls = CLASSES[provider]
+        instance: ProviderInstance = getattr(importlib.import_module(f"..providers.{module}", __package__), cls)(
+            given, host
+        )
+        return instance
+    from .own import installed_provider
+
+    found = own.get(provider) or installed_provider(provider)
+    if found is None:
+        raise ConfigError(f"there is no provider `{provider}`; the package that brought it may have gone")
+    return found.start(given)
 
 
 def with_models(program: CheckedProgram, models: Mapping[str, str]) -> CheckedProgram:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ..doors.within import Within
     from ..language.values import Value
     from ..models.client import ModelClient
+    from ..models.own import OwnModel
+    from ..providers.own.describing import Own
     from .feeds import Journaled, ReplayFeed
     from .kept import Kept
     from .result import RunResult
@@ -38,7 +40,8 @@ EVERYTHING = frozenset((AGENT, TOOL, APPROVAL, YIELD, LISTEN))
 
 class Host(Record):
     """What a live run is given: the program's file, settings, who is shown the run and who is asked, the kept plan that
-    it is held to, if any, `mocks` for calls that are not made for real (`doors/mock.py`), and who steps through it."""
+    it is held to, if any, `mocks` for calls that are not made for real (`doors/mock.py`), who steps through it, and
+    what was registered in code: providers in `own`, providers of `models`, by name."""
 
     file: Path
     settings: Settings
@@ -47,6 +50,8 @@ class Host(Record):
     within: Within | None = None
     mocks: Mapping[str, Value | Callable[[Call], Answer]] = {}
     stepper: Debugger | None = None
+    own: Mapping[str, Own] = {}
+    models: Mapping[str, OwnModel] = {}
 
 
 class Recorded(Record):
@@ -127,7 +132,7 @@ async def run_live(
 
     kinds = EVERYTHING if recorded is None else recorded.live
     watcher, within, settings = host.watcher, host.within, host.settings
-    client = ModelClient(settings.environment, settings.project.models, host.file.resolve().parent)
+    client = ModelClient(settings.environment, settings.project.models, host.file.resolve().parent, host.models)
     day = today()
     found = outside(
         what,
@@ -137,7 +142,7 @@ async def run_live(
         kinds=kinds,
         mocked=lambda target: target in host.mocks or target.partition(".")[0] in host.mocks,
     )
-    tools = start_tools(what.program, host.file, found.settings, settings.environment)
+    tools = start_tools(what.program, host.file, found.settings, settings.environment, host.own)
     kept: Kept | None = None
     try:
         mask, ledger = Mask(found.secrets), Ledger(None if within is None else within.limit)

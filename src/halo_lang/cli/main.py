@@ -30,6 +30,7 @@ COMMANDS = {
     "check": "finds the errors of files, runs nothing",
     "fmt": "formats files",
     "lock": "asks MCP servers for their tools, and keeps them in halo.lock",
+    "tools": "lists the providers of tools and stores, their methods and effects",
     "explain": "explains an error code",
 }
 

@@ -68,12 +68,14 @@ def checked_file(name: str) -> tuple[CheckedProgram, ProjectPrices]:
     """The program of a file, checked, and its project's prices. Raises `CommandError` where the file cannot be read, or
     `halo.lock` has an error."""
     from ..app.lock import with_lock
+    from ..app.own import with_installed
     from ..check.check import check_bytes
 
     prices = ProjectPrices(name)
+    known = with_installed(with_lock(name))
     try:
         program = check_bytes(
-            name, read_file(name), providers=with_lock(name), priced=lambda model: prices.price(model) is not None
+            name, read_file(name), providers=known, priced=lambda model: prices.price(model) is not None
         )
     except ConfigError as trouble:
         raise CommandError(str(trouble)) from None

@@ -6,6 +6,7 @@ import os
 
 from ..app.clock import today
 from ..app.lock import with_lock
+from ..app.own import own_providers, with_installed
 from ..app.project import Project, read_project
 from ..boundary.host import ConfigError
 from ..check.check import check_bytes
@@ -20,8 +21,10 @@ from .errors import HaloError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
     from typing import Any
 
+    from ..app.own import Own
     from ..check.program import Agent, CheckedPipeline, CheckedProgram, Tool
     from ..language.diagnostics import Diagnostic
     from ..plan.difference import Change
@@ -31,10 +34,14 @@ if TYPE_CHECKING:
 class Program:
     """A program without errors. `checked` is its resolved form, for tools that look deeper."""
 
-    def __init__(self, checked: CheckedProgram, path: str, project: Project) -> None:
+    def __init__(
+        self, checked: CheckedProgram, path: str, project: Project, own: Mapping[str, Own] | None = None
+    ) -> None:
         self.checked = checked
         self.path = path
         self.project = project
+        self.own = own or {}
+        """The providers that it was loaded with, described."""
 
     @property
     def warnings(self) -> tuple[Diagnostic, ...]:
@@ -150,9 +157,13 @@ def preformatted(text: str) -> str:
     return f'<pre style="white-space: pre-wrap">{escape(text)}</pre>'
 
 
-def load(path: str | os.PathLike[str]) -> Program:
-    """Reads and checks a `.halo` file. Raises `HaloError` with `diagnostics` where it has errors, and one naming the
-    file where it cannot be read."""
+def load(path: str | os.PathLike[str], *, providers: Mapping[str, object] | Iterable[str] = ()) -> Program:
+    """Reads and checks a `.halo` file. `providers` are your own, by the name under which the file declares them: a
+    class, a function or a list of functions. One of which only the name is given (or None) may have any arguments,
+    methods and effects; plans then say `effect not described`, and the runtime must be given it (`register`).
+
+    Raises `HaloError` with `diagnostics` where the file has errors, and one naming it where it cannot be read.
+    """
     name = os.fspath(path)
     try:
         with open(name, "rb") as file:
@@ -160,12 +171,14 @@ def load(path: str | os.PathLike[str]) -> Program:
     except (OSError, ValueError) as trouble:
         reason = getattr(trouble, "strerror", None) or str(trouble)
         raise HaloError("", f"{name}: cannot be read: {reason}") from None
-    return loads(data, path=name)
+    return loads(data, path=name, providers=providers)
 
 
-def loads(text: str | bytes, *, path: str = "program.halo") -> Program:
+def loads(
+    text: str | bytes, *, path: str = "program.halo", providers: Mapping[str, object] | Iterable[str] = ()
+) -> Program:
     """A program from its text. `path` names it in messages, and says where its tools' folders and its `halo.toml` are.
-    Raises `HaloError` as `load` does."""
+    `providers` as for `load`, which also says what is raised."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     try:
         project = read_project(path)
@@ -173,13 +186,13 @@ def loads(text: str | bytes, *, path: str = "program.halo") -> Program:
         raise HaloError("CONFIG", str(trouble)) from None
     day = today()
     try:
-        checked = check_bytes(
-            path, data, providers=with_lock(path), priced=lambda model: project.price(model, day) is not None
-        )
+        own = own_providers(providers)
+        known = with_installed(with_lock(path), own)
+        checked = check_bytes(path, data, providers=known, priced=lambda model: project.price(model, day) is not None)
     except ConfigError as trouble:
         raise HaloError("CONFIG", str(trouble)) from None
     errors = tuple(d for d in checked.diagnostics if d.severity == ERROR)
     if errors:
         shown = "\n\n".join(render(d, checked.source) for d in errors[:10])
         raise HaloError(errors[0].code, f"{path} has {len(errors)} error(s)\n\n{shown}", errors)
-    return Program(checked, path, project)
+    return Program(checked, path, project, own)

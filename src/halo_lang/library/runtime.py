@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..app.clock import new_run_id
 from ..app.kept import Kept, write_opening
+from ..app.own import own_model, own_providers
 from ..app.resuming import Given, ResumeError, check_program, claim, resume, signal_line, write_answers
 from ..app.running import Host, Recorded, run_live
 from ..app.settings import Settings
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
     from typing import Any, Self
 
+    from ..app.own import Own, OwnModel
     from ..app.resuming import Resumed
     from ..boundary.call import Answer, Call
     from ..boundary.host import Preview
@@ -84,6 +86,8 @@ class HaloRuntime:
         self.recording: ReadRecording | None = None
         """The recording that the mocks answer from, where the marker `halo_replay` gave one."""
         self._mocks: dict[str, Value | Callable[[Call], Answer]] = {}
+        self._own: dict[str, Own] = {}
+        self._models: dict[str, OwnModel] = {}
         self._stops: dict[str, Stop] = {}
 
     def load(self, program: Program) -> Self:
@@ -95,6 +99,27 @@ class HaloRuntime:
         """Answers for calls that are then not made for real, by `Agent.method`, `Agent`, `Tool.method`, `Tool`,
         `yield`, an event or `approval` (cli.md `--mock`); what none covers is. Gives the runtime itself."""
         self._mocks.update(mocks)
+        return self
+
+    def register(self, name: str, provider: object) -> Self:
+        """A provider of your own, under the name by which programs declare it: a class, a function or a list of
+        functions (docs/how-to/own-tools.md). It is used in place of one that the program was loaded with. Gives the
+        runtime itself. Raises `HaloError` for what cannot be described, and for a name of Halo's own providers."""
+        try:
+            self._own.update(own_providers({name: provider}))
+        except ConfigError as trouble:
+            raise HaloError("CONFIG", str(trouble)) from None
+        return self
+
+    def register_model(self, provider: str, function: OwnModel) -> Self:
+        """A function of your own that answers for all models `provider/…`: it gets the `ModelRequest` and gives a text,
+        or an `Answer` with tool calls and usage; it may be asynchronous. Gives the runtime itself. Raises `HaloError`
+        for a provider that Halo knows."""
+        try:
+            own_model(provider, function)
+        except ConfigError as trouble:
+            raise HaloError("CONFIG", str(trouble)) from None
+        self._models[provider] = function
         return self
 
     async def run(
@@ -193,7 +218,15 @@ class HaloRuntime:
         watching = Watching(self._on_print, self._on_publish, on_event)
         variables = os.environ if self._environment is None else self._environment
         settings = Settings(Environment(dict(variables), {}), program.project, ())
-        host = Host(Path(program.path), settings, watching, self._handlers, None, dict(self._mocks))
+        host = Host(
+            Path(program.path),
+            settings,
+            watching,
+            self._handlers,
+            mocks=dict(self._mocks),
+            own={**program.own, **self._own},
+            models=dict(self._models),
+        )
         stop = self._stops[what.run_id] = Stop()
         try:
             result = public_result(await start(host, stop))

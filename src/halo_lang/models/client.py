@@ -15,8 +15,8 @@ from types import ModuleType
 from ..boundary.call import Answer, ModelRequest
 from ..boundary.host import Environment
 from ..version import VERSION
-from . import adapter, anthropic, embedded, openai
-from .providers import ADAPTER, ANTHROPIC, EMBEDDED, Endpoint, endpoint
+from . import adapter, anthropic, embedded, openai, own
+from .providers import ADAPTER, ANTHROPIC, EMBEDDED, OWN, Endpoint, endpoint
 from .reply import Malformed, decoded, mended, unusable
 
 TYPE_CHECKING = False
@@ -37,12 +37,14 @@ class ModelClient:
         environment: Environment,
         configured: Mapping[str, Mapping[str, str]] | None = None,
         base: Path | None = None,
+        functions: Mapping[str, own.OwnModel] | None = None,
     ) -> None:
         """`configured` are halo.toml's `[models.NAME]`; `base` is the folder that `embedded/PATH.gguf` starts from
-        (the working folder where it is not given)."""
+        (the working folder where it is not given); `functions` answer for providers that somebody registered."""
         self._environment = environment
         self._configured = configured or {}
         self._base = base or Path.cwd()
+        self._functions = functions or {}
         self._endpoints: dict[str, Endpoint] = {}
         self._targets: dict[str, Target] = {}
         self._adapted: dict[str, adapter.Adapted] = {}
@@ -54,7 +56,11 @@ class ModelClient:
         there, its package installed, its file readable. Raises `ConfigError`. Sends nothing."""
         found = self._endpoints.get(model)
         if found is None:
-            found = endpoint(model, self._environment, self._configured)
+            provider, _, name = model.partition("/")
+            if provider in self._functions and name:
+                found = Endpoint(model, provider, name, OWN)
+            else:
+                found = endpoint(model, self._environment, self._configured)
             if found.wire == EMBEDDED:
                 embedded.check(found, self._base)
             elif found.wire == ADAPTER:
@@ -88,6 +94,8 @@ class ModelClient:
         found = self.prepare(request.model)
         if found.wire == ADAPTER:
             return await self._adapted[request.model].attempt(request, watch)
+        if found.wire == OWN:
+            return await own.attempt(self._functions[found.provider], request, watch)
         from .transport import Target, events, is_stream, post, session, whole  # not before there is something to send
 
         target = self._targets.get(request.model)

@@ -13,7 +13,7 @@ from ..boundary.host import ConfigError, Environment
 from ..language.diagnostics import did_you_mean
 from ..language.record import Record, replace
 
-OPENAI, ANTHROPIC, EMBEDDED, ADAPTER = "openai", "anthropic", "embedded", "adapter"
+OPENAI, ANTHROPIC, EMBEDDED, ADAPTER, OWN = "openai", "anthropic", "embedded", "adapter", "own"
 
 
 class Known(Record):

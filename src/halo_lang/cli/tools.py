@@ -1,0 +1,201 @@
+"""`halo tools [NAME]`: the providers of tools and stores, their settings, methods, effects and schemas (cli.md).
+
+Owns the two forms of the listing and its JSON. What is listed is what the checker and the plan read; a provider of an
+installed package is listed beside Halo's own.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ..app.own import all_installed, installed_provider
+from ..catalog.builtin import PROVIDERS
+from ..language.diagnostics import did_you_mean
+from .failing import CommandError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from typing import Any
+
+    from ..catalog.describe import Method, Provider, Setting
+
+EXAMPLE = """For example:
+
+  halo tools
+  halo tools Workspace
+  halo tools --json
+"""
+
+
+def configure(parser: ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", nargs="?", help="one provider, with its arguments in full")
+    parser.add_argument("--json", action="store_true", help="one JSON document, with the schemas")
+    parser.epilog = EXAMPLE
+
+
+def execute(options: Namespace) -> int:
+    providers = _all() if options.name is None else [_named(options.name)]
+    usable = [provider for provider in providers if not provider.broken]
+    for provider in providers:
+        if provider.broken:
+            print(f"error: {provider.broken}", file=sys.stderr)
+    if options.json:
+        from json import dumps
+
+        print(dumps({"providers": [_document(p) for p in providers]}, ensure_ascii=False, indent=2))
+    else:
+        show = _listing if options.name is None else _page
+        print("\n\n".join(show(provider) for provider in usable))
+    return 0 if options.name is None or usable else 1
+
+
+def _all() -> list[Provider]:
+    return [*PROVIDERS.values(), *(own.provider for own in all_installed())]
+
+
+def _named(name: str) -> Provider:
+    if name in PROVIDERS:
+        return PROVIDERS[name]
+    own = installed_provider(name)
+    if own is None:
+        near = did_you_mean(name, [*PROVIDERS, *(own.provider.name for own in all_installed())])
+        raise CommandError(f"there is no provider `{name}`; {near or '`halo tools` lists them'}", 2)
+    return own.provider
+
+
+# As text ----------------------------------------------------------------------------------------------------------
+
+
+def _listing(provider: Provider) -> str:
+    """A provider with its methods, a line each."""
+    lines = [_heading(provider), f"  {_declaration(provider)}"]
+    methods = _methods(provider)
+    if methods is None:
+        lines.append("  its methods are known once it is started; effect not described")
+    width = max((len(_signature(m)) for m in methods or ()), default=0)
+    lines += [f"  {_signature(m):<{width}}  {_effect(m)}{_needs(provider, m)}" for m in methods or ()]
+    return "\n".join(lines)
+
+
+def _page(provider: Provider) -> str:
+    """A provider in full: what each setting and argument is."""
+    lines = [_heading(provider), "", f"  {_declaration(provider)}"]
+    lines += [f"    {s.name}: {s.type}{_default(s)}. {s.about}".rstrip() for s in provider.settings]
+    methods = _methods(provider)
+    if methods is None:
+        lines += ["", "  Its methods are known once it is started; their effect is not described."]
+    for method in methods or ():
+        lines += ["", f"  {_signature(method)}: {_effect(method)}{_needs(provider, method)}"]
+        lines.append(f"    {method.about}")
+        again = "twice is the same as once" if method.idempotent else ""
+        limit = f"at most {method.timeout_s:g} s" if method.timeout_s is not None else ""
+        if again or limit:
+            lines.append(f"    {'; '.join(part for part in (limit, again) if part).capitalize()}.")
+        lines += [f"      {name}: {_kind(method, name)}" for name in method.parameters()]
+    return "\n".join(lines)
+
+
+def _heading(provider: Provider) -> str:
+    origin = f" (package {provider.origin})" if provider.origin else ""
+    return f"{provider.name}{origin}: {provider.about}" if provider.about else f"{provider.name}{origin}"
+
+
+def _declaration(provider: Provider) -> str:
+    """How a file declares it, with the settings that it takes: `tool NAME : Workspace(folder, write: false)`."""
+    parts = []
+    for setting in provider.settings:
+        name = f"{setting.name}…" if setting.rest else setting.name
+        if setting.positional:
+            parts.append(name if setting.required else f"{name}?")
+        else:
+            parts.append(f"{name}:" if setting.required else f"{name}:{_default(setting).removeprefix(' =') or ' …'}")
+    return f"{provider.keyword} NAME : {provider.name}({', '.join(parts)})"
+
+
+def _default(setting: Setting) -> str:
+    if setting.required or setting.default is None or setting.default == ():
+        return ""
+    if setting.type == "Duration":
+        return f" = {setting.default:g}s"
+    from ..language.values import to_json
+
+    return f" = {to_json(setting.default)}"
+
+
+def _methods(provider: Provider) -> tuple[Method, ...] | None:
+    """The methods that a provider has where all of its switches are on."""
+    return provider.describe(_switches(provider))
+
+
+def _needs(provider: Provider, method: Method) -> str:
+    """The switch that a method needs."""
+    for name in _switches(provider):
+        without = provider.describe({**_switches(provider), name: False})
+        if without is not None and all(m.name != method.name for m in without):
+            return f", with `{name}: true`"
+    return ""
+
+
+def _switches(provider: Provider) -> dict[str, bool]:
+    return {setting.name: True for setting in provider.settings if setting.type == "Boolean"}
+
+
+def _signature(method: Method) -> str:
+    required = method.required()
+    return f"{method.name}({', '.join(n if n in required else f'{n}?' for n in method.parameters())})"
+
+
+def _effect(method: Method) -> str:
+    return method.effect or "effect not described"
+
+
+def _kind(method: Method, name: str) -> str:
+    schema = method.schema["properties"][name]
+    if not isinstance(schema, dict):
+        return "any"
+    kind = schema.get("type", "any")
+    said = kind if isinstance(kind, str) else " or ".join(map(str, kind))
+    if "enum" in schema:
+        said = " or ".join(map(repr, schema["enum"]))
+    return f"{said}. {schema['description']}" if schema.get("description") else said
+
+
+# As JSON ----------------------------------------------------------------------------------------------------------
+
+
+def _document(provider: Provider) -> dict[str, Any]:
+    methods = None if provider.broken else _methods(provider)
+    return {
+        "name": provider.name,
+        "keyword": provider.keyword,
+        "about": provider.about,
+        "package": provider.origin or None,
+        "error": provider.broken or None,
+        "settings": [_setting_document(setting) for setting in provider.settings],
+        "methods": None if methods is None else [_method_document(provider, method) for method in methods],
+    }
+
+
+def _setting_document(setting: Setting) -> dict[str, Any]:
+    return {
+        "name": setting.name,
+        "type": setting.type,
+        "about": setting.about,
+        "required": setting.required,
+        "positional": setting.positional,
+        "default": list(setting.default) if isinstance(setting.default, tuple) else setting.default,
+    }
+
+
+def _method_document(provider: Provider, method: Method) -> dict[str, Any]:
+    needs = _needs(provider, method)
+    return {
+        "name": method.name,
+        "about": method.about,
+        "effect": method.effect,
+        "idempotent": method.idempotent,
+        "timeout": method.timeout_s,
+        "needs": needs.split("`")[1].partition(":")[0] if needs else None,
+        "schema": method.offered_schema(),
+    }

@@ -1,0 +1,157 @@
+"""Calls of functions and of an object's methods, as of any provider.
+
+Owns what stands between a call and the author's own code: arguments are held to their schema first, what the code gives
+is made JSON, and whatever it raises becomes one line for a model. A function that is not asynchronous runs in a thread,
+which nothing can stop: a cancelled call leaves it behind after some seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+
+from ...boundary.host import ConfigError, Given, ToolError
+from ..arguments import refuse_arguments
+from ..blocking import in_thread
+from ..results import bounded
+from .types import fitted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from ...catalog.describe import Method
+    from ...language.values import Value
+
+DESCRIBE = "*"
+"""The call that asks for the methods, where the program was checked without them (`runtime/described.py`)."""
+
+_MAX_SAID = 1_000
+
+
+class Started:
+    """A started provider. `functions` carry out the methods; `closing` ends the use of what they belong to."""
+
+    def __init__(
+        self,
+        name: str,
+        methods: Sequence[Method],
+        functions: Mapping[str, Callable[..., Any]],
+        closing: Callable[[], Any] | None = None,
+    ) -> None:
+        self._name = name
+        self._methods = {method.name: method for method in methods}
+        self._functions = functions
+        self._closing = closing
+
+    async def call(self, method: str, args: Mapping[str, Value], given: Given | None = None) -> Value:
+        """What the function gives, as JSON. Raises `ToolError` for whatever it raises."""
+        if method == DESCRIBE:
+            return [_entry(one) for one in self._methods.values()]
+        described = self._methods.get(method)
+        if described is None:
+            raise ToolError(f"`{self._name}` has no method `{method}`; it has {', '.join(self._methods)}")
+        refuse_arguments(described, args)
+        schemas = described.schema["properties"]
+        named = {name: fitted(schemas[name], value) for name, value in args.items()}
+        try:
+            async with asyncio.timeout(described.timeout_s) as limit:
+                value = await _value_of(self._functions[method], named)
+        except ToolError:
+            raise
+        except TimeoutError as error:
+            if limit.expired():
+                raise ToolError(f"it took longer than {described.timeout_s:g} s", "TOOL_TIMEOUT") from None
+            raise ToolError(said(error)) from None
+        except (Exception, SystemExit) as error:
+            raise ToolError(said(error)) from None
+        return bounded(plain(value))
+
+    async def close(self) -> None:
+        """Ends the use of the author's object; a failure of that is nobody's any more."""
+        closing, self._closing = self._closing, None
+        if closing is None:
+            return
+        try:
+            done = closing()
+            if inspect.isawaitable(done):
+                await done
+        except Exception:
+            import logging
+
+            logging.getLogger("halo").debug("closing %s", self._name, exc_info=True)
+
+
+def started(
+    name: str, cls: Callable[..., Any], methods: Sequence[Method], positional: Sequence[str], given: Mapping[str, Any]
+) -> Started:
+    """An object of a class, made with settings: by name, or, where they were read without a description, also by
+    place (`"0"`, `"1"`). Raises `ConfigError` for whatever its making raises."""
+    by_place = [given[str(at)] for at in range(len(given)) if str(at) in given]
+    by_name = {key: value for key, value in given.items() if not key.isdigit()}
+    if len(by_place) > len(positional):
+        raise ConfigError(f"`{name}` takes {len(positional)} arguments without a name, and gets {len(by_place)}")
+    try:
+        made = cls(*by_place, **by_name)
+    except ConfigError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"`{name}` cannot be started: {said(error)}") from None
+    functions = {method.name: getattr(made, method.name) for method in methods}
+    closing = getattr(made, "aclose", None) or getattr(made, "close", None)
+    return Started(name, methods, functions, closing if callable(closing) else None)
+
+
+def said(error: BaseException) -> str:
+    """What an exception says, on one line: its kind and its message, without a stack trace."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = ""
+    kind = type(error).__name__
+    text = "".join(c if c.isprintable() else "?" for c in text[:_MAX_SAID])
+    return f"{kind}: {text}" if text else kind
+
+
+def plain(value: object) -> Value:
+    """A function's value as JSON: tuples become lists, keys text. Raises `ToolError` for what has no form in it."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    try:
+        made: Value = json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        why = str(error) if isinstance(error, TypeError) else "it nests too deep or holds NaN"
+        raise ToolError(f"what it gave is no JSON: {why[:200]}") from None
+    return made
+
+
+async def _value_of(function: Callable[..., Any], named: Mapping[str, Any]) -> Any:
+    if inspect.iscoroutinefunction(function):
+        return await function(**named)
+    value, error = await in_thread(lambda _: _outcome(function, named))
+    if error is not None:
+        raise error
+    return await value if inspect.isawaitable(value) else value
+
+
+def _outcome(function: Callable[..., Any], named: Mapping[str, Any]) -> tuple[Any, BaseException | None]:
+    """What a function gives, or raises: some exceptions cannot leave a thread."""
+    try:
+        return function(**named), None
+    except StopIteration as error:
+        return None, RuntimeError(said(error))
+    except BaseException as error:
+        return None, error
+
+
+def _entry(method: Method) -> Value:
+    return {
+        "name": method.name,
+        "about": method.about,
+        "schema": method.schema,
+        "effect": method.effect,
+        "idempotent": method.idempotent,
+        "timeout": method.timeout_s,
+    }
