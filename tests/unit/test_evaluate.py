@@ -75,3 +75,9 @@ def test_a_name_of_a_later_stage_in_a_loop_is_null_at_first() -> None:
     text = pipeline("|> A.go(later)", "|> B.go() as later", '|<> loop(A, "context.data.loop.iteration != 1", max: 2)')
     ended = run(checked(text))
     assert [text in ended.said(at) for at, text in ((0, "B.go"), (2, "B.go"))] == [False, True]
+
+
+def test_a_text_that_grows_past_all_use_fails_before_it_is_made():
+    grows = checked(pipeline("|> P()", source='"{{x}}{{x}}{{x}}{{x}}"'))
+    ended = run(grows, args={"x": "a" * 1024})
+    assert (ended.status, ended.code) == ("failed", "ARGUMENT_TYPE")

@@ -1,7 +1,8 @@
 """Expressions, compiled once to functions of a frame (language.md §3 to §5).
 
-Owns evaluation: `compiled(expr, names)` gives a function that never fails and never changes what it reads. What loose
-comparison and text mean stands in `language.values`; what a bare name means in `check.names`.
+Owns evaluation: `compiled(expr, names)` gives a function that never changes what it reads, and fails only for a text
+that would grow past all use. What loose comparison and text mean stands in `language.values`; what a bare name means in
+`check.names`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from ..check.names import root_of
 from ..language.ast import And, Compare, Constant, Duration, ListExpr, Not, Number, ObjectExpr, Or, Path, Text
 from ..language.record import Record
 from ..language.values import equal, is_true, ordered, to_text
+from .failure import RunFailure
 from .state import Places
 
 TYPE_CHECKING = False
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     from ..language.ast import Expr
     from ..language.values import Value
     from .state import Evaluate, Frame
+
+
+MAX_TEXT = 64 << 20
+"""Characters that a text with insertions may have."""
 
 
 class Names(Record):
@@ -71,7 +77,14 @@ def _text(expr: Text, names: Names) -> Evaluate:
     if all(isinstance(part, str) for part in parts):
         value = "".join(part for part in parts if isinstance(part, str))
         return lambda frame: value
-    return lambda frame: "".join([part if isinstance(part, str) else part(frame) for part in parts])
+
+    def inserted(frame: Frame) -> Value:
+        made = [part if isinstance(part, str) else part(frame) for part in parts]
+        if sum(map(len, made)) > MAX_TEXT:  # said before it is made: a pipeline that calls itself can double it 16 times
+            raise RunFailure("ARGUMENT_TYPE", f"a text would have more than {MAX_TEXT:,} characters")
+        return "".join(made)
+
+    return inserted
 
 
 def _list(expr: ListExpr, names: Names) -> Evaluate:
