@@ -80,12 +80,13 @@ def read_lock(file: str) -> Locked:
     except (ValueError, RecursionError):
         document = None
     version = document.get("version") if isinstance(document, dict) else None
-    if isinstance(version, int) and version != VERSION:
+    if type(version) is int and version != VERSION:
         raise ConfigError(f"{file}: it has version {version}, and this Halo reads version {VERSION}; {_way_out()}")
     try:
-        assert isinstance(document, dict)
+        if not isinstance(document, dict) or type(version) is not int:
+            raise ValueError(version)
         return {to_json(one["server"]): tuple(map(_method, one["tools"])) for one in document["servers"]}
-    except (AssertionError, KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError):
         raise ConfigError(f"{file}: it is damaged; {_way_out()}") from None
 
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 MAX_DEPTH = 64
 """How deep a schema, or a value that is held to one, may nest."""
 
+MAX_STEPS = 200_000
+"""How many looks at a value a schema may ask for; past them it is not checked. Alternatives that refer to each other
+double at every step, so that a short schema could keep the validator busy for ever."""
+
 _MAX_KNOWN = 4_000
 _SHOWN = 300
 
@@ -27,8 +31,11 @@ _PLAIN = frozenset(
 )
 """Keywords that `describe` checks itself, and those that check nothing."""
 
-_known: dict[int, tuple[Mapping[str, Any], Any]] = {}
-"""Schemas by their identity, each with its validator (None: `describe` checks all of it)."""
+_UNFOLLOWED = frozenset({"$dynamicRef", "$recursiveRef", "$id", "$anchor", "$dynamicAnchor"})
+
+_known: dict[int, tuple[Mapping[str, Any], Any, int, int]] = {}
+"""Schemas by their identity, each with its validator (None: nothing is left for it), and what it asks for
+(`_weight`)."""
 
 
 def schema_trouble(schema: Mapping[str, Any]) -> str | None:
@@ -49,29 +56,32 @@ def full_error(schema: Mapping[str, Any], args: Mapping[str, Value]) -> str | No
     if known is None or known[0] is not schema:
         if len(_known) >= _MAX_KNOWN:
             _known.clear()
-        known = _known[id(schema)] = schema, _validator(schema)
-    validator = known[1]
+        validator = _validator(schema)
+        known = _known[id(schema)] = schema, validator, *((0, 0) if validator is None else _weight(schema))
+    _, validator, steps, again = known
     if validator is None:
         return None
     if nests_deeper(args, MAX_DEPTH):
         return f"the arguments nest more than {MAX_DEPTH} deep"
+    if steps > MAX_STEPS or (again > 1 and steps * again ** _depth(args) > MAX_STEPS):
+        return None
     return None if validator.is_valid(dict(args)) else _said(schema, args, validator)
 
 
 def nests_deeper(value: object, most: int) -> bool:
     """Whether lists and objects nest more than `most` deep."""
+    return _depth(value, most + 1) > most
+
+
+def _depth(value: object, most: int = MAX_DEPTH) -> int:
+    """How deep lists and objects nest, no further than `most`."""
     level: list[Any] = [value]
-    for _ in range(most + 1):
-        level = [
-            inner
-            for one in level
-            if isinstance(one, dict | list | tuple)
-            for inner in (one.values() if isinstance(one, dict) else one)
-            if isinstance(inner, dict | list | tuple)
-        ]
-        if not level:
-            return False
-    return True
+    for depth in range(most):
+        inside = [one for one in level if isinstance(one, dict | list | tuple)]
+        if not inside:
+            return depth
+        level = [inner for one in inside for inner in (one.values() if isinstance(one, dict) else one)]
+    return most
 
 
 def _validator(schema: Mapping[str, Any]) -> Any:
@@ -93,6 +103,58 @@ def _is_plain(schema: Any, *, top: bool = False) -> bool:
     return isinstance(schema.get("additionalProperties", False), bool) and all(
         _is_plain(inner) for inner in schema.get("properties", {}).values()
     )
+
+
+def _weight(root: Mapping[str, Any]) -> tuple[int, int]:
+    """How many looks a schema asks for where it refers to nothing twice over, and how often it comes back to a part of
+    itself on the way. What refers in a way that is not followed here counts as too much."""
+    weights: dict[int, tuple[int, int]] = {}
+    under_way: set[int] = set()
+
+    def weigh(part: Any) -> tuple[int, int]:
+        if isinstance(part, list):
+            found = [weigh(one) for one in part]
+        elif not isinstance(part, dict):
+            return 0, 0
+        elif id(part) in under_way:
+            return 1, 1
+        elif id(part) in weights:
+            return weights[id(part)]
+        elif not _UNFOLLOWED.isdisjoint(part) and (part is not root or part.keys() & _UNFOLLOWED != {"$id"}):
+            return MAX_STEPS + 1, 0
+        else:
+            under_way.add(id(part))
+            found = [weigh(inner) for key, inner in part.items() if key not in ("$defs", "definitions")]
+            if "$ref" in part:
+                target = _target(root, part["$ref"])
+                found.append((MAX_STEPS + 1, 0) if target is None else weigh(target))
+            under_way.discard(id(part))
+        steps = min(1 + sum(one for one, _ in found), MAX_STEPS + 1)
+        again = min(sum(one for _, one in found), MAX_STEPS + 1)
+        if isinstance(part, dict):
+            weights[id(part)] = steps, again
+        return steps, again
+
+    try:
+        return weigh(root)
+    except RecursionError:  # a long chain of references
+        return MAX_STEPS + 1, 0
+
+
+def _target(root: Any, reference: Any) -> Any:
+    """What a reference within a schema points at, or None."""
+    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")) or "%" in reference:
+        return None
+    found = root
+    for step in reference.split("/")[1:]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and step.isdecimal() and int(step) < len(found):
+            found = found[int(step)]
+        elif isinstance(found, dict) and step in found:
+            found = found[step]
+        else:
+            return None
+    return found
 
 
 def _compiled(schema: Mapping[str, Any]) -> Any:
