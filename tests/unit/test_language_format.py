@@ -214,6 +214,11 @@ def test_line_ends_are_kept() -> None:
     assert formatted("tool A:W\ntool B:W\r\n") == "tool A : W\ntool B : W\n"
 
 
+def test_a_string_of_several_lines_may_come_first() -> None:
+    assert_settles_as('pipeline P():\n"""\n a\n"""\n', 'pipeline P():\n  """\n   a\n  """\n')
+    assert formatted('pipeline P():\r\n"""\n a"""') == 'pipeline P():\r\n  """\r\n   a"""\r\n'
+
+
 def test_files_without_declarations() -> None:
     assert formatted("") == ""
     assert formatted(" \n\n") == ""

@@ -285,6 +285,8 @@ def test_keywords_are_names_where_names_stand() -> None:
         assert staged(f"|> A.{word}({word}: {word}.{word}) as {word}")[1][1:3] == ("A", word)
         assert staged(f"|* {{ {word}, {word} as {word} }}")[1][1] == ("Member", ("Call", word, None, [], True), word)
         assert declared(f"pipeline {word}({word}: {word} = 1) -> {word}: {word}")[0][1] == word
+        assert staged(f"|* each({word} in (x)) => A()")[1] == word
+        assert declared(f'test "t": run {word}() mock A => {word} expect ({word})')[0][3] == []
         assert declared(f"tool {word} : {word}\ntool {word} : {word}()")[1][3] == word
 
 

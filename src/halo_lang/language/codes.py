@@ -7,7 +7,7 @@ from __future__ import annotations
 
 SYNTAX: dict[str, str] = {
     "NOT_UTF8": "The file holds bytes that are not UTF-8.",
-    "FORBIDDEN_CHARACTER": "A NUL or a bidirectional control character stands outside a string.",
+    "FORBIDDEN_CHARACTER": "A NUL stands in the file, or a bidirectional control character outside a string.",
     "BIDI_IN_STRING": "A string holds a bidirectional control character.",
     "FILE_TOO_LARGE": "The file is larger than 16 MiB.",
     "TOO_DEEP": "Brackets, braces, parentheses or `!` nest more than 64 deep.",

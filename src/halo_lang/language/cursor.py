@@ -3,7 +3,7 @@
 Owns the reporting of syntax errors, each once, and the going on after one: the part that is being parsed (a
 declaration, stage, clause or test step) is given up by raising `Failed`, which its caller in `parser.py` catches, and
 `skip` goes to where the next begins. Within one part only the first error is reported, for the others are likely to
-follow from it. Read `expressions.py` next.
+follow from it. Read `literals.py` next.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Cursor:
             return False
         if self.kinds[i + 1] != (STRING if word == "test" else NAME):
             return False
-        return self.texts[i + 2] == DECLARATIONS[word]
+        return self.texts[i + 2] == DECLARATIONS[word] and self.texts[i + 1] not in _AFTER_OTHER_NAMES
 
     def _looks_like_declaration(self, i: int) -> bool:
         """Whether what stands at a token is most likely meant as a declaration: at the beginning of a line its word
@@ -277,6 +277,8 @@ class Cursor:
         self.quiet = False
 
 
+# After a name that is no declaration's word: `each(pipeline in (…` and `mock A => pipeline expect (…`.
+_AFTER_OTHER_NAMES = frozenset({"in", "expect"})
 _AFTER_NAME = frozenset(DECLARATIONS.values())
 _BOUNDARIES = STAGES | {"as", "->", "=>"}
 _NAMES = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+")

@@ -174,7 +174,7 @@ class _Layout:
         """Lays out the pieces of one line, over several if need be."""
         self.line = " " * indent
         base = indent + 3 if indent == _STAGE_INDENT else indent
-        self.line += self.pieces[first].text
+        self._text(self.pieces[first])
         self._write(first + 1, end, base, first)
         self.lines.extend(self.line.split("\n"))
 
