@@ -1,19 +1,22 @@
 """What answers a replay, and what answers a resume until it has caught up (runs.md §4, §5).
 
-Owns the two feeds over a journal: what a replay notes and refuses, and what a resume still has to ask a person about.
+Owns the two feeds over journals: what a replay notes and refuses, and how a resume gets what it had, what a person has
+answered since, and the events that were sent to it.
 """
 
 from __future__ import annotations
 
-from ..boundary.call import APPROVAL, LISTEN, TOOL, YIELD, Answer, failed
-from ..boundary.recording import canonical, question
-from ..catalog.describe import READ
+from itertools import islice
+
+from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer, Data, failed
 from ..doors.journal import ASKED_OTHERWISE, Journal
 from ..language.record import Record, replace
+from ..language.values import to_json
+from .waits import place_of, place_of_wait, wait_id, wait_of, waits_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator
     from typing import Any
 
     from ..boundary.call import Call
@@ -24,6 +27,17 @@ if TYPE_CHECKING:
     from ..runtime.driver import Request
 
 MISMATCH = "REPLAY_MISMATCH"
+
+_MAX_SHOWN = 200
+"""Characters of what was asked that a mismatch shows."""
+
+
+class Signal(Record):
+    """An event that was sent to a run, under an id of its own."""
+
+    id: str
+    event: str
+    payload: Value
 
 
 class Note(Record):
@@ -37,25 +51,39 @@ class Note(Record):
 
 
 class ReplayFeed:
-    """Answers a replay. Calls of the kinds in `live` are not the recording's."""
+    """Answers a replay. Calls of the kinds in `live` are not the recording's, but for those of the system and for
+    approvals, of which a recorded one serves the same method with the same arguments (runs.md §4)."""
 
     def __init__(self, recording: Recording, live: frozenset[str]) -> None:
         self._recording = recording
         self._live = live
-        self._journal = Journal(recording.entries(), rules=3, answers=self._is_recorded)
+        self._has_yields = False
+        self._yields: dict[Request, None] = {}
         self._noted: set[tuple[str, str]] = set()
+        self._late: list[Entry] = []
         self.notes: list[Note] = []
         if recording.torn:
             self.notes.append(Note("torn", None, None, "the recording's last line was torn and is left out"))
+        self._journal = Journal(self._entries(), rules=3, answers=self._is_recorded)
+
+    def _entries(self) -> Iterator[Entry]:
+        for entry in self._recording.entries(self._late.append):
+            if entry.kind == YIELD:
+                self._has_yields = True
+            yield entry
 
     def _is_recorded(self, call: Call) -> bool:
-        return call.kind not in self._live or (call.kind == TOOL and call.target.startswith("System."))
+        kind = call.kind
+        return kind not in self._live or kind == APPROVAL or (kind == TOOL and call.target.startswith("System."))
 
     def add(self, request: Request) -> bool:
+        if request.call.kind == YIELD:
+            self._yields[request] = None
         return self._journal.add(request)
 
     def withdraw(self, request: Request) -> None:
         self._journal.withdraw(request)
+        self._yields.pop(request, None)
 
     def take(self) -> tuple[Request, Answer] | None:
         hit = self._journal.take()
@@ -63,42 +91,56 @@ class ReplayFeed:
             return None
         if hit.rule == ASKED_OTHERWISE:
             self._note_asked(hit.request.call)
+        if hit.request.call.kind == YIELD:
+            self._yields.pop(hit.request, None)
         return hit.request, hit.entry.answer
 
-    def stuck(self, waiting: list[Request]) -> tuple[Request, Answer] | None:
+    def stuck(self, waiting: Collection[Request]) -> tuple[Request, Answer] | None:
         """What to do where the recording has no answer: pause or end where it did, else it is a mismatch."""
         finish = self._recording.finish
         status = None if finish is None else finish.get("status")
-        for request in waiting:
-            if request.call.kind == YIELD and not self._recording.has_yields and status != "paused":
-                self._note_once("yields", "the recording keeps no answers to yields: each is taken as approved")
-                return request, Answer({"approved": True})
-        if status == "paused" and self._waits_as_recorded(waiting, finish or {}):
+        if status == "paused" and self._are_recorded_waits(waiting):
             return None
         if status in (None, "cancelled") and not self._journal.unused():
-            self._note_once(
-                "ended", f"the recorded run {'was cancelled' if status else 'has no end'}; it ends here too"
-            )
+            how = "was cancelled" if status else "has no end"
+            self._note_once("ended", f"the recorded run {how}; the replay ends where it does")
             return None
-        request = waiting[0]
+        if self._yields and not self._has_yields:
+            self._note_once("yields", "the recording keeps no answers to yields: each is taken as approved")
+            return next(iter(self._yields)), Answer({"approved": True})
+        request = next(iter(waiting))
         return request, failed(MISMATCH, self._explained(request.call))
 
-    def recorded_waits(self) -> list[dict[str, Any]]:
-        """What the recorded run waited for when it paused."""
-        return [] if self._recording.finish is None else list(self._recording.finish.get("waits", ()))
+    def waits(self, calls: Collection[Call]) -> tuple[dict[str, Any], ...]:
+        """What the replay waits for where it paused, with the ids that the recorded run gave."""
+        recorded = {place_of_wait(wait): wait for wait in waits_in(self._recording.finish or {})}
+        made = []
+        for call in calls:
+            known = recorded.get(place_of(call), {})
+            kind = str(known.get("kind", call.kind))
+            since = str(known.get("since", self._recording.opening.started_at))
+            made.append(wait_of(call, kind, str(known.get("id")) if known else wait_id(call, kind, 0), since))
+        return tuple(made)
+
+    def late(self) -> list[Entry]:
+        """The answers that came too late for the recorded run: it paid for them. To be asked for at the end."""
+        self._journal.unused()
+        return self._late
 
     def ended_as(self, ending: Ending) -> Ending:
         """How the replay ended: where it came to the end of a recording without one, it is cancelled as that was."""
         finish = self._recording.finish
         if ending.status == "paused" and (finish is None or finish.get("status") != "paused"):
             return replace(ending, status="cancelled", waits=())
+        if finish is None and ending.code != MISMATCH:
+            self._note_once("ended", "the recorded run has no end; its answers are enough for one")
         return ending
 
     def finish_notes(self) -> None:
         """Adds what can be said only at the end."""
         unused = [entry for entry in self._journal.unused() if entry.kind not in self._live]
         if unused:
-            targets = ", ".join(dict.fromkeys(entry.target for entry in unused))
+            targets = ", ".join(islice(dict.fromkeys(entry.target for entry in unused), 20))
             word = "answer was" if len(unused) == 1 else "answers were"
             self.notes.append(Note("unused", None, None, f"{len(unused)} recorded {word} not used: {targets}"))
 
@@ -114,109 +156,137 @@ class ReplayFeed:
         if not any(note.kind == kind for note in self.notes):
             self.notes.append(Note(kind, None, None, message))
 
-    def _waits_as_recorded(self, waiting: list[Request], finish: Mapping[str, Any]) -> bool:
-        recorded = {(wait.get("kind"), wait.get("target")) for wait in finish.get("waits", ())}
-        return all((request.call.kind, request.call.target) in recorded for request in waiting)
+    def _are_recorded_waits(self, waiting: Collection[Request]) -> bool:
+        finish = self._recording.finish or {}
+        if "waits" not in finish:  # the first recordings did not say what a run waited for
+            return all(request.call.kind in (YIELD, LISTEN, APPROVAL) for request in waiting)
+        recorded = {place_of_wait(wait) for wait in waits_in(finish)}
+        return all(place_of(request.call) in recorded for request in waiting)
 
     def _explained(self, call: Call) -> str:
-        near = next((e for e in self._journal.unused() if e.kind == call.kind and e.target == call.target), None)
+        near = self._journal.unused_of(call.kind, call.target)
         if near is not None:
             nearest = f"line {near.number} has an answer of {near.target} to another question"
         else:
-            targets = dict.fromkeys(e.target for e in self._journal.unused() if e.kind == call.kind)
-            left = ", ".join(list(targets)[:5])
+            of_kind = dict.fromkeys(e.target for e in self._journal.unused() if e.kind == call.kind)
+            left = ", ".join(islice(of_kind, 5))
             nearest = f"what it has left of that kind is for {left}" if left else "it has none left of that kind"
-        what = {
-            YIELD: "a person's answer",
-            LISTEN: f"the event {call.target}",
-            APPROVAL: f"an approval of {call.target}",
-        }
-        asked = what.get(call.kind, call.target)
-        return f"the pipeline or its input changed: the recording has no answer for {asked}; {nearest}"
+        return (
+            f"the pipeline or its input changed: stage {call.stage} asks for {_asked(call)}, "
+            f"and the recording has no answer to that; {nearest}"
+        )
 
 
-class Journaled(Record):
-    """What a journal says besides its answers: `signals` that were sent to the run and not yet delivered (id, event,
-    payload), effects that had `begun` and have no answer, what was `spent` and what requests without an answer may
-    have cost (`unsettled`), in nano-dollars; the `waits` of the last pause; how often each place was `answered`."""
-
-    signals: list[tuple[str, str, Value]]
-    begun: list[dict[str, Any]]
-    unsettled: int
-    spent: int
-    waits: list[dict[str, Any]]
-    finish: dict[str, Any] | None
-    answered: dict[tuple[Any, ...], int]
+def _asked(call: Call) -> str:
+    """What a call asks for, in words."""
+    match call.kind:
+        case "yield":
+            what = f"a person's answer to {to_json(call.args.get('message'))}"
+        case "listen":
+            what = f"the event {call.target}"
+        case "approval":
+            what = f"an approval of {call.target} {to_json(dict(call.args))}"
+        case "tool":
+            what = f"{call.target} {to_json(dict(call.args))}"
+        case _:
+            first = call.request.messages[0].parts if call.kind == AGENT and call.request is not None else ()
+            said = "".join(part.text if isinstance(part, Data) else part for part in first)
+            what = f"{call.target} {to_json(said)}"
+    return what if len(what) <= _MAX_SHOWN else f"{what[:_MAX_SHOWN]}…"
 
 
 class ResumeFeed:
-    """Answers a run that goes on: first all that was recorded, then events that were sent before it listened.
+    """Answers a run that is kept in a journal: first what it had before, then what a person has answered since, then
+    events that were sent to it.
 
-    `old` is the number of the last line that the run had before; `caught_up` is called before it gets anything newer.
-    Where the program has `changed` lines also match in other places, and `caught_up` may refuse to go on.
-    `record_signal` writes down that a signal was delivered.
+    `before` and `since` are the entries of the first two. `caught_up` is called once, before the run gets anything that
+    it did not have before; where the program has `changed` recorded answers match in other places too, and `caught_up`
+    may refuse to go on, by raising. `fed` is told of every answer that the run had before. `signals` gives the events
+    that were sent to the run so far, and `delivered` writes down that one of them was delivered.
     """
 
     def __init__(
         self,
-        entries: Iterator[Entry],
-        signals: list[tuple[str, str, Value]],
-        old: int,
-        caught_up: Callable[[], None],
+        before: Iterator[Entry],
+        since: list[Entry],
         *,
         changed: bool = False,
-        record_signal: Callable[[Call, str, Answer], None],
+        caught_up: Callable[[ResumeFeed], None],
+        fed: Callable[[Call, Answer], None] | None,
+        signals: Callable[[], list[Signal]],
+        delivered: Callable[[Call, str, Answer], None],
     ) -> None:
-        self._journal = Journal(entries, rules=2 if changed else 1)
-        self._signals = signals
-        self._old = old
-        self._caught_up: Callable[[], None] | None = caught_up
-        self._record_signal = record_signal
-        self._listening: dict[Request, None] = {}
+        rules = 2 if changed else 1
+        self._before = Journal(before, rules=rules)
+        kinds = {entry.kind for entry in since}
+        self._since = Journal(iter(since), rules=rules, answers=lambda call: call.kind in kinds)
+        self._caught_up: Callable[[ResumeFeed], None] | None = caught_up
+        self._fed = fed
+        self._read_signals = signals
+        self._signals: list[Signal] = []
+        self._known: set[str] = set()
+        self._delivered = delivered
+        self._listening: dict[str, dict[Request, None]] = {}
+        self._look_for_signals()
 
     def add(self, request: Request) -> bool:
         if request.call.kind == LISTEN:
-            self._listening[request] = None
-        return self._journal.add(request)
+            self._listening.setdefault(request.call.target, {})[request] = None
+        self._since.add(request)
+        return self._before.add(request)
 
     def withdraw(self, request: Request) -> None:
-        self._journal.withdraw(request)
-        self._listening.pop(request, None)
+        self._before.withdraw(request)
+        self._since.withdraw(request)
+        self._listens_no_more(request)
 
     def take(self) -> tuple[Request, Answer] | None:
-        hit = self._journal.take()
+        hit = self._before.take()
         if hit is not None:
-            self._listening.pop(hit.request, None)
-            if hit.entry.number > self._old:
-                self._go_live()
-            return hit.request, hit.entry.answer
-        self._go_live()
+            self._since.withdraw(hit.request)
+            if self._fed is not None:
+                self._fed(hit.request.call, hit.entry.answer)
+        else:
+            if self._caught_up is not None:
+                caught_up, self._caught_up = self._caught_up, None
+                caught_up(self)
+            hit = self._since.take()
+            if hit is None:
+                return self._signalled() if self._listening and self._signals else None
+            self._before.withdraw(hit.request)
+        self._listens_no_more(hit.request)
+        return hit.request, hit.entry.answer
+
+    def stuck(self, waiting: Collection[Request]) -> tuple[Request, Answer] | None:
+        """The last look before the run pauses: somebody may have sent an event while it went."""
+        if self._listening:
+            self._look_for_signals()
         return self._signalled()
 
-    def unused_effects(self) -> list[Entry]:
-        """Recorded calls with an effect that the changed program has not made."""
-        return [e for e in self._journal.unused() if e.kind == TOOL and e.effect not in (None, READ)]
+    def unused(self) -> Collection[Entry]:
+        """What the run had before and has not asked for again."""
+        return self._before.unused()
 
-    def _go_live(self) -> None:
-        if self._caught_up is not None:
-            caught_up, self._caught_up = self._caught_up, None
-            caught_up()
+    def _look_for_signals(self) -> None:
+        for signal in self._read_signals():
+            if signal.id not in self._known:
+                self._known.add(signal.id)
+                self._signals.append(signal)
 
     def _signalled(self) -> tuple[Request, Answer] | None:
-        for request in self._listening:
-            for at, (number, event, payload) in enumerate(self._signals):
-                if event == request.call.target:
-                    del self._signals[at]
-                    self.withdraw(request)
-                    answer = Answer(payload)
-                    self._record_signal(request.call, number, answer)
-                    return request, answer
+        for at, signal in enumerate(self._signals):
+            for request in self._listening.get(signal.event, ()):
+                del self._signals[at]
+                self.withdraw(request)
+                answer = Answer(signal.payload)
+                self._delivered(request.call, signal.id, answer)
+                return request, answer
         return None
 
-
-def wait_id(call: Call, kind: str, seen: int) -> str:
-    """A wait's id: the same each time the run comes to it. `seen` is how many answers its place has had."""
-    from hashlib import sha256
-
-    text = canonical([kind, call.target, call.scope, call.stage, question(call), seen])
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    def _listens_no_more(self, request: Request) -> None:
+        call = request.call
+        if call.kind == LISTEN:
+            listening = self._listening.get(call.target, {})
+            listening.pop(request, None)
+            if not listening:
+                self._listening.pop(call.target, None)

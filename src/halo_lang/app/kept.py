@@ -8,36 +8,68 @@ from __future__ import annotations
 
 from itertools import islice
 
-from ..boundary.call import TOOL
-from ..boundary.recording import RecordingError, canonical, entry_of, numbered, opening_of, question, start_line
+from ..boundary.call import APPROVAL, TOOL
+from ..boundary.recording import (
+    DAMAGE,
+    RecordingError,
+    canonical,
+    entry_of,
+    numbered,
+    opening_of,
+    scope_of,
+    start_line,
+)
 from ..check.identity import part_keys, source_key
 from ..doors.folder import KeepingError, lines_of
-from ..doors.keeping import Keeper
 from ..language.record import Record
 from .clock import now
-from .feeds import Journaled, wait_id
+from .feeds import ResumeFeed, Signal
 from .result import error_json
+from .waits import OUTCOME, place_of, place_of_wait, wait_id, wait_of, waits_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator
-    from typing import Any
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+    from typing import Any, TypeAlias
 
-    from ..boundary.call import Call
+    from ..boundary.call import Call, Scope
     from ..boundary.host import Preview
     from ..boundary.recording import Entry, Opening
+    from ..doors.keeping import Keeper
     from ..doors.stores import RunJournal, RunStore
     from ..language.values import Value
     from .result import RunResult
     from .underway import What
+    from .waits import Place
+
+    Made: TypeAlias = tuple[str, Scope, str]
+    """A call of a tool: its target, scope, and arguments as canonical JSON."""
+
+
+class Journaled(Record):
+    """What a journal says besides its answers.
+
+    `spent` is what answered requests cost, `unsettled` what those without an answer may have cost, in nano-dollars.
+    `begun` are calls with an effect that have no answer, with the number of the line that says that they began. `waits`
+    are those of the last pause that have no answer yet, `finish` how the run ended or paused where it did not go on
+    since. `lines` counts the journal's lines.
+    """
+
+    opening: Opening
+    lines: int
+    spent: int
+    unsettled: int
+    begun: dict[Made, int]
+    waits: list[dict[str, Any]]
+    finish: dict[str, Any] | None
 
 
 class Kept:
     """How one run is kept.
 
-    `keeper` writes its lines. `recording_path` is the recording's file where it holds the lines as they were. A paused
-    run's journal goes into `store`. `seen` are the answers that each place has had, for the ids of waits; `uncertain`
-    the calls that had begun when a process died.
+    `keeper` writes its lines. `recording_path` is the recording's file where it holds the lines as they were; from them
+    the journal of a run that pauses is made, in `store`. `journaled` is what the journal of a run that goes on holds,
+    and `feed` what answers it from there.
     """
 
     def __init__(
@@ -48,96 +80,71 @@ class Kept:
         *,
         recording_path: str | None = None,
         journaled: Journaled | None = None,
+        feed: ResumeFeed | None = None,
     ) -> None:
         self._run_id = run_id
         self._store = store
         self._recording_path = recording_path
-        self._before = journaled
-        self._uncertain = {_place(line) for line in (journaled.begun if journaled is not None else ())}
         self.keeper = keeper
+        self.journaled = journaled
+        self.feed = feed
 
     def is_uncertain(self, call: Call) -> bool:
         """Whether nobody can know if this call happened: it had begun, and no answer was written."""
-        return call.kind == TOOL and (call.target, tuple(call.scope), canonical(call.args)) in self._uncertain
+        return self._began_at(call) is not None
+
+    def _began_at(self, call: Call) -> int | None:
+        if self.journaled is None or not self.journaled.begun or call.kind != TOOL:
+            return None
+        return self.journaled.begun.get((call.target, call.scope, canonical(call.args)))
 
     async def waits(
-        self, calls: Iterable[Call], preview: Callable[[Call], Awaitable[Preview | None]]
-    ) -> tuple[dict[str, Any], ...]:
-        """What a paused run waits for, as its `finish` line and documents hold it."""
-        earlier = {wait["id"]: wait for wait in (self._before.waits if self._before is not None else ())}
-        return tuple([await self._wait(call, preview, earlier) for call in calls])
-
-    async def _wait(
         self,
-        call: Call,
+        calls: Iterable[Call],
         preview: Callable[[Call], Awaitable[Preview | None]],
-        earlier: dict[str, dict[str, Any]],
-    ) -> dict[str, Any]:
-        uncertain = self.is_uncertain(call)
-        kind = "outcome" if uncertain else call.kind
-        identity = wait_id(call, kind, self._answers_at(call))
-        shown: Preview | None = None
-        if call.kind == "approval":
-            try:
-                shown = await preview(call)
-            except Exception:  # what cannot be shown is said by the call itself, once it is approved
-                shown = None
-        wait: dict[str, Any] = {
-            "id": identity,
-            "kind": kind,
-            "target": call.target,
-            "message": call.args.get("message") if call.kind == "yield" else None,
-            "channel": call.args.get("channel") if call.kind == "yield" else None,
-            "attachments": call.args.get("attachments", []) if call.kind == "yield" else [],
-            "args": dict(call.args),
-            "stage": call.stage,
-            "since": earlier.get(identity, {}).get("since") or now(),
-            "by": call.by,
-            "effect": call.effect,
-            "policies": list(call.policies),
-            "scope": list(call.scope),
-        }
-        if uncertain:
-            wait["code"] = "UNKNOWN_OUTCOME"
-        if call.id is not None:
-            wait["call"] = call.id
-        if shown is not None and shown.digest:
-            wait["difference"], wait["digest"] = shown.difference, shown.digest
-        return wait
-
-    def _answers_at(self, call: Call) -> int:
-        place = (call.kind, call.target, tuple(call.scope), question(call))
-        return 0 if self._before is None else self._before.answered.get(place, 0)
+        seen: Mapping[Place, int],
+    ) -> tuple[dict[str, Any], ...]:
+        """What a paused run waits for, as its `finish` line and documents hold it. `seen` says how many answers each
+        place has had."""
+        since = {wait["id"]: wait.get("since") for wait in (self.journaled.waits if self.journaled is not None else ())}
+        made = []
+        for call in calls:
+            began_at = self._began_at(call)
+            kind = call.kind if began_at is None else OUTCOME
+            identity = wait_id(call, kind, seen.get(place_of(call), 0) if began_at is None else began_at)
+            shown = await _shown(call, preview) if call.kind == APPROVAL else None
+            made.append(wait_of(call, kind, identity, since.get(identity) or now(), shown))
+        return tuple(made)
 
     def finish(self, result: RunResult) -> None:
-        """Writes how the run ended. A paused run's journal stays, and so does a checkpointed one's that was stopped;
-        any other's is deleted. Raises `KeepingError`."""
-        keeper = self.keeper
+        """Writes how the run ended. A paused run's journal stays, and so does that of one that was stopped, or could
+        not go on because nothing could be written; any other's is deleted. Raises `KeepingError`."""
+        keeper, journal = self.keeper, self.keeper.journal
+        stays = journal is not None and (result.status in ("paused", "cancelled") or keeper.is_broken)
         try:
+            if keeper.is_broken:
+                return
             keeper.finish(result.status, result.output, error_json(result.error), result.waits)
-            if result.status == "paused" or (result.status == "cancelled" and keeper.journal is not None):
-                journal = keeper.journal or self._new_journal()
+            if result.status == "paused" and journal is None:
+                self._new_journal().release()
+            elif journal is not None and stays:
                 journal.sync()
-                journal.release()
-            elif keeper.journal is not None:
-                keeper.journal.delete()
+            elif journal is not None:
+                journal.delete()
         finally:
             keeper.close()
+            if journal is not None:
+                journal.release()
 
     def _new_journal(self) -> RunJournal:
         """The journal of a run that pauses for the first time: its lines so far."""
         if self._store is None:
             raise KeepingError("the run pauses, and there is no store that would keep it")
-        journal = self._store.create(self._run_id)
         lines = self.keeper.spooled() if self._recording_path is None else lines_of(self._recording_path)
-        pending: list[bytes] = []
-        for line in lines:
-            pending.append(line)
-            if len(pending) >= 1000:
-                journal.append(b"".join(pending))
-                pending.clear()
-        journal.append(b"".join(pending))
-        return journal
+        try:
+            return self._store.create(self._run_id, lines)
+        except OSError as trouble:
+            raise KeepingError(f"{self._recording_path}: cannot be read: {trouble.strerror}") from None
 
     def abandon(self) -> None:
         """The run could not begin, or its end could not be written: nothing more is kept of it."""
@@ -146,103 +153,124 @@ class Kept:
             self.keeper.journal.release()
 
 
-def write_opening(what: What, keeper: Keeper, **more: Value) -> None:
-    """Writes the first line of a run. `more` says how it was started, for a resume. Raises `KeepingError`."""
+async def _shown(call: Call, preview: Callable[[Call], Awaitable[Preview | None]]) -> Preview | None:
+    try:
+        return await preview(call)
+    except Exception:  # what cannot be shown is said by the call itself, once it is approved
+        return None
+
+
+def opening_line(what: What, **more: Value) -> dict[str, Any]:
+    """The first line of a run. `more` says how it was started, for a resume."""
     source = what.program.source
-    keeper.write(
-        start_line(
-            what.run_id,
-            what.pipeline,
-            what.args,
-            source.name,
-            source_key(source),
-            now(),
-            parts=dict(part_keys(what.program)),
-            **more,
-        )
+    return start_line(
+        what.run_id,
+        what.pipeline,
+        what.args,
+        source.name,
+        source_key(source),
+        now(),
+        parts=dict(part_keys(what.program)),
+        **more,
     )
 
 
-class Journal(Record):
-    """What a claimed journal holds. `lines` counts its lines."""
-
-    opening: Opening
-    journaled: Journaled
-    lines: int
-
-    def entries(self, journal: RunJournal) -> Iterator[Entry]:
-        """The recorded answers, those included that came too late for the run."""
-        for number, line in islice(numbered(journal.lines()), self.lines):
-            if line.get("type") == "call":
-                yield entry_of(line, number)
+# Reading ---------------------------------------------------------------------------------------------------------
 
 
-def read_journal(lines: Iterable[bytes]) -> Journal:
+def entries_of(journal: RunJournal, first: int, last: int) -> Iterator[Entry]:
+    """The recorded answers in some of a journal's lines, those included that came too late for the run."""
+    for number, line in islice(numbered(journal.lines()), first - 1, last):
+        if line.get("type") == "call":
+            yield entry_of(line, number)
+
+
+def signals_of(journal: RunJournal) -> list[Signal]:
+    """The events that were sent to the run and not yet delivered, in the order of arrival. Raises `RecordingError`."""
+    found: dict[str, Signal] = {}
+    for number, line in numbered(journal.lines()):
+        if line.get("type") == "signal":
+            signal = _signal(line, number)
+            found[signal.id] = signal
+        elif line.get("type") == "call" and "signal" in line:
+            found.pop(str(line["signal"]), None)
+    return list(found.values())
+
+
+def _signal(line: Mapping[str, Any], number: int) -> Signal:
+    identity, event = line.get("id"), line.get("event")
+    if not isinstance(identity, str) or not isinstance(event, str):
+        raise RecordingError(f"line {number} is no signal")
+    return Signal(identity, event, line.get("payload"))
+
+
+def read_journal(lines: Iterable[bytes]) -> Journaled:
     """Looks through a journal. Raises `RecordingError` for one that is damaged."""
-    opening: Opening | None = None
-    signals: dict[str, tuple[str, str, Value]] = {}
-    begun: dict[tuple[str, tuple[int, ...], str], dict[str, Any]] = {}
-    reserved: dict[tuple[str, tuple[int, ...]], int] = {}
-    answered: dict[tuple[Any, ...], int] = {}
-    spent = unsettled = count = 0
-    finish: dict[str, Any] | None = None
+    reading: _Reading | None = None
     for number, line in numbered(lines):
-        count = number
-        kind = line.get("type")
-        if opening is None:
-            opening = opening_of(line)
-        elif kind == "call":
-            entry = entry_of(line, number)
-            spent += entry.answer.cost or 0
-            unsettled += entry.answer.unsettled
-            scope = entry.scope or ()
-            place = (entry.kind, entry.target, scope, entry.asked)
-            answered[place] = answered.get(place, 0) + 1
-            begun.pop((entry.target, scope, entry.asked), None)
-            reserved.pop((entry.target, scope), None)
-            signals.pop(entry.signal or "", None)
-        elif kind == "changed":
-            raise RecordingError(f"line {number}: the run was changed in the debugger here, so it cannot go on")
-        elif kind == "signal":
-            signals[str(line["id"])] = (str(line["id"]), str(line["event"]), line.get("payload"))
-        elif kind == "begun":
-            begun[_place(line)] = line
-        elif kind == "again":
-            begun.pop(_place(line), None)
-        elif kind == "reserved":
-            reserved[(line["target"], tuple(line["scope"]))] = int(line["amount"])
-        elif kind in ("finish", "resume"):
-            finish = line if kind == "finish" else None
-    if opening is None:
+        if reading is None:
+            reading = _Reading(opening_of(line))
+        try:
+            reading.add(line, number)
+        except DAMAGE:
+            raise RecordingError(f"line {number} is damaged") from None
+    if reading is None:
         raise RecordingError("the journal is empty")
-    waits = [] if finish is None else list(finish.get("waits", ()))
-    journaled = Journaled(
-        list(signals.values()),
-        list(begun.values()),
-        unsettled + sum(reserved.values()),
-        spent,
-        waits,
-        finish,
-        answered,
-    )
-    return Journal(opening, journaled, count)
+    return reading.journaled()
 
 
-def _place(line: dict[str, Any]) -> tuple[str, tuple[int, ...], str]:
-    return line["target"], tuple(line["scope"]), canonical(line["args"])
+class _Reading:
+    """A journal that is being looked through, line by line."""
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+        self._count = 0
+        self._spent = self._unsettled = 0
+        self._reserved: dict[tuple[str, Scope, bool], int] = {}
+        self._begun: dict[Made, int] = {}
+        self._waits: dict[Place, dict[str, Any]] = {}
+        self._finish: dict[str, Any] | None = None
+
+    def add(self, line: dict[str, Any], number: int) -> None:
+        self._count = number
+        match line.get("type"):
+            case "call":
+                self._add_call(line, number)
+            case "begun":
+                self._begun[_made(line)] = number
+            case "again":
+                made = _made(line)
+                self._begun.pop(made, None)
+                self._waits.pop((TOOL, made[0], made[1]), None)
+            case "reserved":
+                key = line["target"] + "", scope_of(line["scope"]), bool(line.get("shadow"))
+                self._reserved[key] = int(line["amount"])
+            case "finish":
+                self._finish = line
+                self._waits = {place_of_wait(wait): wait for wait in waits_in(line, number)}
+            case "resume":
+                self._finish = None
+            case "signal":
+                _signal(line, number)
+            case "changed":
+                raise RecordingError(f"line {number}: the run was changed in the debugger here, so it cannot go on")
+
+    def _add_call(self, line: dict[str, Any], number: int) -> None:
+        entry = entry_of(line, number)
+        self._spent += entry.answer.cost or 0
+        self._unsettled += entry.answer.unsettled
+        scope = entry.scope or ()
+        if entry.kind == TOOL:
+            self._begun.pop((entry.target, scope, entry.asked), None)
+        self._reserved.pop((entry.target, scope, False), None)
+        if self._waits:
+            self._waits.pop((entry.kind, entry.target, scope), None)
+
+    def journaled(self) -> Journaled:
+        unsettled = self._unsettled + sum(self._reserved.values())
+        waits = list(self._waits.values())
+        return Journaled(self._opening, self._count, self._spent, unsettled, self._begun, waits, self._finish)
 
 
-def answer_line(wait: dict[str, Any], value: Value) -> dict[str, Any]:
-    """The line by which a person's answer to a wait is written into the journal."""
-    kind = TOOL if wait["kind"] == "outcome" else wait["kind"]
-    line: dict[str, Any] = {"type": "call", "kind": kind, "target": wait["target"], "scope": wait["scope"]}
-    if "call" in wait:
-        line["call"] = wait["call"]
-    if kind != "listen":
-        line["args"] = wait["args"]
-    if wait.get("effect") is not None:
-        line["effect"] = wait["effect"]
-    line["value"] = value
-    if wait.get("digest"):
-        line["digest"] = wait["digest"]
-    return line
+def _made(line: Mapping[str, Any]) -> Made:
+    return line["target"] + "", scope_of(line["scope"]), canonical(line["args"])

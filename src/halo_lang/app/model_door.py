@@ -138,7 +138,8 @@ class _Attempts:
         keeper, grant, call = self._door._keeper, self._grant, self._call
         if keeper is not None and keeper.journal is not None and grant is not None:
             amount = self.unsettled + grant.amount
-            keeper.note({"type": "reserved", "target": call.target, "scope": call.scope, "amount": amount})
+            line = {"type": "reserved", "target": call.target, "scope": call.scope, "amount": amount}
+            keeper.note({**line, "shadow": True} if call.shadow else line)
             await keeper.sync()
 
     def _keep(self, grant: Grant) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..doors.account import Account, dollars
 from ..language.record import Record
+from .waits import public_wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,11 +79,6 @@ def result_json(result: RunResult, printed: list[Value]) -> dict[str, Value]:
         "printed": list(printed),
         "diagnostics": [],
     }
-
-
-def public_wait(wait: dict[str, Any]) -> dict[str, Any]:
-    """A wait without what only a resume needs."""
-    return {name: value for name, value in wait.items() if name not in ("scope", "call", "digest")}
 
 
 def _shadow_json(shadow: Shadow) -> dict[str, Value]:

@@ -1,36 +1,39 @@
 """Resuming: a paused or crashed run goes on from its journal, in another process (runs.md §5).
 
 Owns what answers may be given to a paused run, and what is refused: a run that somebody else resumes or that has
-ended, an answer that fits no wait, a program that changed.
+ended, an answer that fits no wait, a program that changed. Read `waits.py` for what a run waits for.
 """
 
 from __future__ import annotations
 
-from ..boundary.call import APPROVAL, LISTEN, YIELD
-from ..boundary.recording import RecordingError, encoded
+from ..boundary.call import APPROVAL, LISTEN, TOOL, YIELD
+from ..boundary.recording import RecordingError
+from ..catalog.describe import READ
 from ..check.identity import changed_parts, part_keys, source_key
 from ..doors.keeping import Keeper
 from ..doors.stores import Conflict, Unknown
-from ..language.record import Record
-from .clock import now
+from ..language.record import Record, replace
+from .clock import new_run_id, now
 from .feeds import ResumeFeed
-from .kept import Kept, answer_line, read_journal
-from .running import EVERYTHING, Recorded, run_live
+from .kept import Kept, entries_of, read_journal, signals_of
+from .running import run_live
+from .waits import OUTCOME, described, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
-    from ..boundary.call import Call
-    from ..boundary.recording import Opening
+    from ..boundary.call import Answer, Call
+    from ..boundary.recording import Entry, Opening
     from ..check.program import CheckedProgram
     from ..doors.answering import Stop
     from ..doors.folder import AppendFile
+    from ..doors.mask import Mask
     from ..doors.stores import RunJournal, RunStore
     from ..language.values import Value
     from ..runtime.redact import Redaction
-    from .kept import Journal
+    from .kept import Journaled
     from .result import RunResult
     from .running import Host
     from .underway import What
@@ -62,15 +65,20 @@ class Resumed(Record):
 
     run_id: str
     journal: RunJournal
-    content: Journal
+    journaled: Journaled
 
     @property
     def opening(self) -> Opening:
-        return self.content.opening
+        return self.journaled.opening
 
     @property
     def waits(self) -> list[dict[str, Any]]:
-        return self.content.journaled.waits
+        return self.journaled.waits
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing can go on before somebody answers; else the run was interrupted."""
+        return self.journaled.finish is not None and bool(self.waits)
 
 
 def claim(store: RunStore, run_id: str, ended: Callable[[str], bool]) -> Resumed:
@@ -82,11 +90,11 @@ def claim(store: RunStore, run_id: str, ended: Callable[[str], bool]) -> Resumed
         raise ResumeError("RESUME_CONFLICT", f"the run {run_id} is being resumed, or is still running") from None
     except Unknown:
         if ended(run_id):
-            raise ResumeError("RESUME_CONFLICT", f"the run {run_id} has ended; nothing is left to resume") from None
+            raise ResumeError("RESUME_CONFLICT", f"the run {run_id} is not kept any more: it has ended") from None
         raise RecordingError(f"there is no paused run {run_id}; `halo runs` lists them") from None
     try:
         return Resumed(run_id, journal, read_journal(journal.lines()))
-    except RecordingError:
+    except BaseException:
         journal.release()
         raise
 
@@ -107,50 +115,104 @@ def check_program(resumed: Resumed, program: CheckedProgram, *, changed: bool) -
     )
 
 
-def write_answers(
-    resumed: Resumed,
-    given: Iterable[Given],
-    recording: AppendFile | None,
-    tell: Callable[[Mapping[str, Any]], None] | None = None,
-) -> Resumed:
-    """Writes answers into the journal (and the recording), so that the run gets them as it goes on; gives what the
-    journal holds then. `tell` is given the line of each. Raises `ResumeError` for an answer that fits no wait, or does
-    not say which of several.
-    """
-    lines: list[dict[str, Any]] = [{"type": "resume", "at": now()}]
-    open_waits = list(resumed.waits)
+# Answers ---------------------------------------------------------------------------------------------------------
+
+
+def answer_lines(waits: Iterable[dict[str, Any]], given: Iterable[Given], mask: Mask | None = None) -> list[Any]:
+    """The lines by which answers stand in a journal, with the secrets in them masked. Raises `ResumeError` for an
+    answer that fits no wait, or does not say which of several."""
+    lines: list[dict[str, Any]] = []
+    left = list(waits)
     for one in given:
-        if one.kind == "event" and not any(w["kind"] == LISTEN and w["target"] == one.event for w in open_waits):
+        if mask is not None:
+            one = replace(one, value=mask.value(one.value))
+        if one.kind == "event" and one.wait is None and not any(_listens(wait, one.event) for wait in left):
             lines.append(signal_line(str(one.event), one.value))
             continue
-        wait = _wait_for(one, open_waits)
-        open_waits.remove(wait)
+        wait = _wait_for(one, left)
+        left.remove(wait)
         if one.kind == "again":
             lines.append({"type": "again", "target": wait["target"], "scope": wait["scope"], "args": wait["args"]})
             continue
         value = _value(one, wait)
-        lines.append(answer_line(wait, value))
+        lines.append(_answer_line(wait, value))
         if wait["kind"] == APPROVAL and isinstance(value, dict) and value.get("approved") is True and value.get("all"):
-            for other in [w for w in open_waits if w["kind"] == APPROVAL and w["target"] == wait["target"]]:
-                open_waits.remove(other)
-                lines.append(answer_line(other, {"approved": True, "all": True}))
-    data = b"".join(encoded(line) for line in lines)
-    resumed.journal.append(data)
-    resumed.journal.sync()
-    if recording is not None:
-        recording.append(data)
-    if tell is not None:
-        for line in lines:
-            if line["type"] == "call":
-                tell(line)
-    return Resumed(resumed.run_id, resumed.journal, read_journal(resumed.journal.lines()))
+            for other in [w for w in left if w["kind"] == APPROVAL and w["target"] == wait["target"]]:
+                left.remove(other)
+                lines.append(_answer_line(other, {"approved": True, "all": True}))
+    return lines
 
 
 def signal_line(event: str, payload: Value) -> dict[str, Any]:
     """The line by which an event is sent to a run that may not listen for it yet."""
-    from .clock import new_run_id
-
     return {"type": "signal", "id": new_run_id(), "event": event, "payload": payload, "at": now()}
+
+
+def _answer_line(wait: Mapping[str, Any], value: Value) -> dict[str, Any]:
+    kind = TOOL if wait["kind"] == OUTCOME else wait["kind"]
+    line: dict[str, Any] = {"type": "call", "kind": kind, "target": wait["target"], "scope": wait["scope"]}
+    if "call" in wait:
+        line["call"] = wait["call"]
+    if kind != LISTEN:
+        line["args"] = wait["args"]
+    if wait.get("effect") is not None:
+        line["effect"] = wait["effect"]
+    line["value"] = value
+    if wait.get("digest"):
+        line["digest"] = wait["digest"]
+    return line
+
+
+_ANSWERS = {
+    "yes": (YIELD, APPROVAL),
+    "no": (YIELD, APPROVAL),
+    "answer": (YIELD, APPROVAL, LISTEN),
+    "event": (LISTEN,),
+    "again": (OUTCOME,),
+    "done": (OUTCOME,),
+    "skip": (OUTCOME,),
+}
+"""Which kinds of waits an answer can be for."""
+
+
+def _listens(wait: Mapping[str, Any], event: str | None) -> bool:
+    return (wait["kind"], wait["target"]) == (LISTEN, event)
+
+
+def _wait_for(given: Given, waits: list[dict[str, Any]]) -> dict[str, Any]:
+    fitting = [w for w in waits if w["kind"] in _ANSWERS[given.kind] and given.event in (None, w["target"])]
+    if given.wait is not None:
+        found = next((wait for wait in waits if wait["id"] == given.wait), None)
+        if found is None:
+            raise _wrong(f"the run does not wait for an answer with the id {given.wait}{listed(waits)}")
+        if found not in fitting:
+            raise _wrong(f"--{given.kind} does not answer {described(found)}")
+        return found
+    if len(fitting) == 1 and (len(waits) == 1 or given.event is not None):
+        return fitting[0]
+    if not fitting:
+        raise _wrong(f"--{given.kind} answers nothing that the run waits for{listed(waits)}")
+    raise _wrong(f"the run waits for several answers: say which with --wait{listed(waits)}")
+
+
+def _wrong(message: str) -> ResumeError:
+    return ResumeError("CONFIG", message, usage=True)
+
+
+def _value(given: Given, wait: Mapping[str, Any]) -> Value:
+    match given.kind:
+        case "yes":
+            return {"approved": True}
+        case "no":
+            return {"approved": False, "reason": given.value} if given.value else {"approved": False}
+        case "answer" if wait["kind"] == APPROVAL and not isinstance(given.value, dict):
+            return {"approved": given.value is True}
+        case "skip":
+            return None
+    return given.value
+
+
+# Going on --------------------------------------------------------------------------------------------------------
 
 
 async def resume(
@@ -158,49 +220,90 @@ async def resume(
     host: Host,
     resumed: Resumed,
     store: RunStore,
+    given: Iterable[Given] = (),
     *,
-    old: int,
     changed: bool = False,
     recording: AppendFile | None = None,
     redact: Redaction | None = None,
     stop: Stop | None = None,
     tell: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> RunResult:
-    """Goes on with a claimed run. `old` is the number of the last line that the run had before this resume.
+    """Goes on with a claimed run, with a person's answers. They are written down, into the journal and the recording,
+    once nothing is missing that the run needs; until then the run is as it was. `tell` is given the line of each.
 
-    Raises `ConfigError` before anything runs, `ResumeError` where a changed program leaves out an effect that was made.
+    Raises `ConfigError` and `ResumeError` before anything runs: the latter for an answer that fits no wait, and where
+    a changed program leaves out an effect that was made.
     """
-    content = resumed.content
-    durable = bool(content.opening.more.get("checkpoint"))
-    keeper = Keeper(recording, resumed.journal, redact=redact, durable=durable, tell=tell)
-    kept = Kept(resumed.run_id, keeper, store, journaled=content.journaled)
-    muted = Muted(host.watcher)
+    answers = list(given)
+    answer_lines(resumed.waits, answers)
+    journal, muted = resumed.journal, Muted(host.watcher)
+    within = host.within
 
-    def caught_up() -> None:
+    def caught_up(feed: ResumeFeed) -> None:
         if changed:
-            left = feed.unused_effects()
-            if left:
-                targets = ", ".join(dict.fromkeys(entry.target for entry in left))
-                raise ResumeError(
-                    "PROGRAM_CHANGED", f"the run has called {targets}, and the changed program does not: undo it first"
-                )
+            _refuse_left_out(feed.unused())
         muted.is_muted = False
 
-    def delivered(call: Call, signal: str, answer: Any) -> None:
+    def keep(_: What, mask: Mask) -> Kept:
+        durable = bool(resumed.opening.more.get("checkpoint"))
+        keeper = Keeper(recording, journal, redact=redact, durable=durable, tell=tell)
+        old = resumed.journaled.lines
+        keeper.answered_by_hand([{"type": "resume", "at": now()}, *answer_lines(resumed.waits, answers, mask)])
+        journaled = read_journal(journal.lines())
+        feed = ResumeFeed(
+            entries_of(journal, 1, old),
+            list(entries_of(journal, old + 1, journaled.lines)),
+            changed=changed,
+            caught_up=caught_up,
+            fed=None if within is None else within.made,
+            signals=lambda: signals_of(journal),
+            delivered=_delivers(keeper),
+        )
+        return Kept(resumed.run_id, keeper, store, journaled=journaled, feed=feed)
+
+    return await run_live(what, replace(host, watcher=muted), keep=keep, stop=stop)
+
+
+def first_feed(keeper: Keeper, journal: RunJournal) -> ResumeFeed:
+    """What answers a run from its journal from the start: events that are sent to it while it runs."""
+    return ResumeFeed(
+        iter(()),
+        [],
+        caught_up=lambda _: None,
+        fed=None,
+        signals=lambda: signals_of(journal),
+        delivered=_delivers(keeper),
+    )
+
+
+def _delivers(keeper: Keeper) -> Callable[[Call, str, Answer], None]:
+    def delivered(call: Call, signal: str, answer: Answer) -> None:
         line = {"type": "call", "kind": LISTEN, "target": call.target, "scope": call.scope, "signal": signal}
         keeper.write({**line, "value": answer.value})
 
-    feed = ResumeFeed(
-        content.entries(resumed.journal),
-        list(content.journaled.signals),
-        old,
-        caught_up,
-        changed=changed,
-        record_signal=delivered,
-    )
-    host = _with_watcher(host, muted)
-    recorded = Recorded(feed, EVERYTHING, None, content.journaled)
-    return await run_live(what, host, keep=lambda: kept, recorded=recorded, stop=stop)
+    return delivered
+
+
+_NOTHING_DONE = ("BEYOND_PLAN", "CHANGED", "CONFIG", "DENIED", "TOOL_ARGUMENTS")
+"""Failures of calls that were surely not made."""
+
+
+def _refuse_left_out(unused: Iterable[Entry]) -> None:
+    """Raises `ResumeError` where calls with an effect are among those that a changed program has not made again."""
+    left = [
+        entry.target
+        for entry in unused
+        if entry.kind == TOOL
+        and entry.effect != READ
+        and entry.target not in ("System.Now", "System.Wait")
+        and (entry.answer.error is None or entry.answer.error.code not in _NOTHING_DONE)
+    ]
+    if left:
+        targets = ", ".join(dict.fromkeys(left))
+        raise ResumeError(
+            "PROGRAM_CHANGED",
+            f"the run has called {targets}, and the changed program goes on without that: undo it, and run anew",
+        )
 
 
 class Muted:
@@ -216,69 +319,3 @@ class Muted:
         if name == "spends":
             return shown
         return lambda *given: None if self.is_muted else shown(*given)
-
-
-def _with_watcher(host: Host, watcher: Any) -> Host:
-    from ..language.record import replace
-
-    return replace(host, watcher=watcher)
-
-
-_ANSWERS = {
-    "yes": (YIELD, APPROVAL),
-    "no": (YIELD, APPROVAL),
-    "answer": (YIELD, APPROVAL, LISTEN),
-    "event": (LISTEN,),
-    "again": ("outcome",),
-    "done": ("outcome",),
-    "skip": ("outcome",),
-}
-"""Which kinds of waits an answer can be for."""
-
-
-def _wait_for(given: Given, waits: list[dict[str, Any]]) -> dict[str, Any]:
-    if given.wait is not None:
-        found = [wait for wait in waits if wait["id"] == given.wait]
-        if not found:
-            raise ResumeError(
-                "CONFIG", f"the run does not wait for an answer with the id {given.wait}{_listed(waits)}", usage=True
-            )
-        if found[0]["kind"] not in _ANSWERS[given.kind]:
-            raise ResumeError("CONFIG", f"--{given.kind} does not answer {described(found[0])}", usage=True)
-        return found[0]
-    fitting = [w for w in waits if w["kind"] in _ANSWERS[given.kind] and given.event in (None, w["target"])]
-    if len(fitting) == 1 and (len(waits) == 1 or given.event is not None):
-        return fitting[0]
-    if not fitting:
-        raise ResumeError(
-            "CONFIG", f"--{given.kind} answers nothing that the run waits for{_listed(waits)}", usage=True
-        )
-    raise ResumeError("CONFIG", f"the run waits for several answers: say which with --wait{_listed(waits)}", usage=True)
-
-
-def _value(given: Given, wait: dict[str, Any]) -> Value:
-    match given.kind:
-        case "yes":
-            return {"approved": True}
-        case "no":
-            return {"approved": False, "reason": given.value} if given.value else {"approved": False}
-        case "answer" if wait["kind"] == APPROVAL and not isinstance(given.value, dict):
-            return {"approved": given.value is True}
-        case "skip":
-            return None
-    return given.value
-
-
-def described(wait: dict[str, Any]) -> str:
-    """A wait in a line: `a1b2c3d4  yield at stage 2: Publish this draft?`."""
-    what = {
-        "yield": wait.get("message") or "a person's answer",
-        "approval": f"approval of {wait['target']}",
-        "listen": f"the event {wait['target']}",
-        "outcome": f"whether {wait['target']} happened is unknown (UNKNOWN_OUTCOME)",
-    }[wait["kind"]]
-    return f"{wait['id']}  {wait['kind']} at stage {wait['stage']}: {' '.join(str(what).split())}"
-
-
-def _listed(waits: list[dict[str, Any]]) -> str:
-    return "".join(f"\n  {described(wait)}" for wait in waits)

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from ..boundary.call import Call
     from ..boundary.host import Handlers
-    from ..doors.answering import Feed, Stop, Stuck
+    from ..doors.answering import Ending, Feed, Stop, Stuck
     from ..doors.mask import Mask
     from ..doors.within import Within
     from ..language.values import Value
     from ..models.client import ModelClient
     from ..models.own import OwnModel
     from ..providers.own.describing import Own
-    from .feeds import Journaled, ReplayFeed
+    from .feeds import ReplayFeed
     from .kept import Kept
     from .result import RunResult
     from .settings import Settings
@@ -55,15 +55,12 @@ class Host(Record):
 
 
 class Recorded(Record):
-    """Answers that a live run takes before it asks the world, and the kinds of calls for which it may ask it at all.
-
-    `stuck` decides where neither can answer; `journaled` is what a resumed run's journal says besides.
-    """
+    """A recording that a live run takes answers from, the kinds of calls for which it asks the world all the same, and
+    what decides where neither can answer."""
 
     feed: Feed
     live: frozenset[str]
-    stuck: Stuck | None = None
-    journaled: Journaled | None = None
+    stuck: Stuck
 
 
 def run_mocked(what: What, answers: Mapping[str, Value], watcher: Watcher, within: Within | None = None) -> RunResult:
@@ -82,7 +79,7 @@ def run_replayed(
     ending = without_waiting(answered(run.driver, run.account, feed=feed, stuck=feed.stuck, answering=run.answering))
     if covered is not None:
         covered |= run.covered
-    return run.result(feed.ended_as(ending), (), tuple(feed.recorded_waits()) if ending.status == "paused" else ())
+    return _replayed(run, feed, ending)
 
 
 async def debug_mocked(
@@ -106,21 +103,27 @@ async def debug_replayed(what: What, feed: ReplayFeed, watcher: Watcher, stepper
     ending = await answered(
         run.driver, run.account, feed=feed, stuck=feed.stuck, answering=run.answering, stop=stop, stepper=stepper
     )
-    return run.result(feed.ended_as(ending), (), tuple(feed.recorded_waits()) if ending.status == "paused" else ())
+    return _replayed(run, feed, ending)
+
+
+def _replayed(run: UnderWay, feed: ReplayFeed, ending: Ending) -> RunResult:
+    for entry in feed.late():
+        run.account.add(entry, entry.answer)
+    return run.result(feed.ended_as(ending), (), feed.waits(ending.waits))
 
 
 async def run_live(
     what: What,
     host: Host,
     *,
-    keep: Callable[[], Kept] | None = None,
+    keep: Callable[[What, Mask], Kept] | None = None,
     recorded: Recorded | None = None,
     stop: Stop | None = None,
 ) -> RunResult:
     """Runs a pipeline for real. Raises `ConfigError` before anything runs where something is missing.
 
-    `keep` is called when nothing is missing, and gives what writes the run down. With `recorded` the run first takes
-    the answers that it had before.
+    `keep` is called when nothing is missing, with the run as it begins, and gives what writes it down, and what answers
+    it from its journal. With `recorded` the run takes answers from a recording.
     """
     from ..doors.live import Live
     from ..doors.mask import Mask
@@ -146,11 +149,13 @@ async def run_live(
     kept: Kept | None = None
     try:
         mask, ledger = Mask(found.secrets), Ledger(None if within is None else within.limit)
-        if recorded is not None and recorded.journaled is not None:
-            ledger.spent, ledger.unsettled = recorded.journaled.spent, recorded.journaled.unsettled
-        watcher.spends(ledger)
-        kept = None if keep is None else keep()
+        what = replace(what, args=mask.value(dict(what.args)))  # a secret given as an argument is one all the same
+        kept = None if keep is None else keep(what, mask)
         keeper = None if kept is None else kept.keeper
+        feed, stuck = _source(kept, recorded)
+        if kept is not None and kept.journaled is not None:
+            ledger.spent, ledger.unsettled = kept.journaled.spent, kept.journaled.unsettled
+        watcher.spends(ledger)
         instances = {name: (what.program.tools[name], instance) for name, instance in tools.items()}
         preview = previews(instances)
         doors = live_doors(
@@ -166,6 +171,7 @@ async def run_live(
         live = Live(
             {kind: door for kind, door in doors.items() if kind in kinds},
             lambda call: host.handlers.can_answer(call) and not (kept is not None and kept.is_uncertain(call)),
+            shadows=recorded is None,
         )
         if host.stepper is not None:
             host.stepper.begins(None if keeper is None else keeper.changed, lambda model: _prepare(client, mask, model))
@@ -173,18 +179,18 @@ async def run_live(
         ending = await answered(
             run.driver,
             run.account,
-            feed=None if recorded is None else recorded.feed,
+            feed=feed,
             mock=Mock(host.mocks, now=now, publish=watcher.published, defaults=False) if host.mocks else None,
             live=live,
             keeper=keeper,
-            stuck=None if recorded is None else recorded.stuck,
+            stuck=stuck,
             stop=stop,
             answering=run.answering,
             stepper=host.stepper,
         )
         run.account.unsettled = ledger.unsettled
         shadows = tuple(_shadow(call, answer) for call, answer in live.shadowed)
-        waits = () if kept is None else await kept.waits(ending.waits, preview)
+        waits = () if kept is None else await kept.waits(ending.waits, preview, run.answered)
         result = run.result(ending, shadows, waits)
         if kept is not None:
             result, kept = _finished(kept, result), None
@@ -204,8 +210,20 @@ def _prepare(client: ModelClient, mask: Mask, model: str) -> None:
         mask.add(endpoint.key_name, endpoint.key)
 
 
+def _source(kept: Kept | None, recorded: Recorded | None) -> tuple[Feed | None, Stuck | None]:
+    """What answers a live run before it asks the world, and what decides where neither can."""
+    if recorded is not None:
+        return recorded.feed, recorded.stuck
+    if kept is not None and kept.feed is not None:
+        return kept.feed, kept.feed.stuck
+    return None, None
+
+
 def _finished(kept: Kept, result: RunResult) -> RunResult:
     """The result once the run's end is written down; a failure where that cannot be done."""
+    if kept.keeper.is_broken and kept.keeper.journal is not None and result.error is not None:
+        message = f"{result.error.message}; what was kept of it can be resumed"
+        result = replace(result, error=replace(result.error, message=message))
     try:
         kept.finish(result)
     except KeepingError as trouble:

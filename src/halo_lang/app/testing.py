@@ -27,7 +27,7 @@ from .underway import UnderWay, What
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from ..boundary.call import Scope
     from ..check.program import CheckedProgram
@@ -131,7 +131,7 @@ class _Mocks:
         }
         self.missing: dict[str, None] = {}
 
-    def stuck(self, waiting: list[Request]) -> tuple[Request, Answer]:
+    def stuck(self, waiting: Collection[Request]) -> tuple[Request, Answer]:
         """An answer for what has no mock: people say yes, a tool has no methods, anything else fails the test."""
         for request in waiting:
             call = request.call
@@ -139,7 +139,7 @@ class _Mocks:
                 return request, Answer({"approved": True})
             if call.target.endswith(".*") or call.target == "System.Publish":
                 return request, Answer(None)
-        request = waiting[0]
+        request = next(iter(waiting))
         self.missing[request.call.target] = None
         return request, failed("TOOL_ERROR", "nothing is mocked for this call")
 

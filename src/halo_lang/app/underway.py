@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 
+from ..boundary.call import AGENT, TOOL
 from ..doors.account import Account
 from ..language.record import Record
 from ..runtime.arguments import with_defaults
@@ -14,6 +15,7 @@ from ..runtime.driver import Driver
 from ..runtime.stages import compiled_program
 from ..runtime.state import Frame, Run
 from .result import RunError, RunResult
+from .waits import place_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ..doors.spend import Ledger
     from ..language.values import Value
     from .result import Shadow
+    from .waits import Place
 
     class Watcher(Protocol):
         """Who is shown a run while it goes. `watches` asks for tokens and stages."""
@@ -83,6 +86,7 @@ class UnderWay:
         self._run = Run(what.run_id, watcher, watched=watcher.watches and not stepped, stepped=stepped)
         self._frame = Frame(self._run, what.pipeline, params, (), "", compiled.governed_by(()), 0)
         self.account = Account()
+        self.answered: dict[Place, int] = {}
         self.driver = Driver(compiled.run(self._frame))
 
     @property
@@ -96,7 +100,10 @@ class UnderWay:
         return self._run.covered
 
     def answering(self, call: Call, answer: Answer) -> None:
-        """Tells the watcher of an answer."""
+        """Tells whoever watches of an answer, and counts those of people and events by their places."""
+        if call.kind not in (AGENT, TOOL):
+            place = place_of(call)
+            self.answered[place] = self.answered.get(place, 0) + 1
         if self._stepper is not None:
             self._stepper.answered(call, answer)
         self._watcher.answered(call, answer, self.account.cost)

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 VERSION = 1
 NANO = 1_000_000_000
 
+MAX_LINE = 1 << 29
+"""Bytes of a line past which a recording is none: what it says would not fit in memory."""
+
+DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+"""What goes wrong on reading a line whose fields are not what they should be."""
+
+_BLANKS = " \t\r\n"
+
 
 class RecordingError(Exception):
     """A recording that cannot be used (`RECORDING_INVALID`), naming its line where there is one."""
@@ -105,17 +113,20 @@ def finish_line(
 
 
 def encoded(line: Mapping[str, Any]) -> bytes:
-    """A line's bytes, its line break included."""
+    """A line's bytes, its line break included. Raises `RecursionError` for a value that nests too deep."""
     return _encoder()(line).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def decoded(data: bytes, number: int) -> dict[str, Any]:
     """A line's object. Raises `RecordingError` naming the line's number (from 1)."""
     try:
-        line = _decoder()(data.decode())
-    except (ValueError, RecursionError):
+        text = data.decode().strip(_BLANKS)
+        line, end = _scanner()(text, 0)
+    except (ValueError, StopIteration, RecursionError):
         raise RecordingError(f"line {number} is no JSON") from None
-    if not isinstance(line, dict):
+    if end != len(text):
+        raise RecordingError(f"line {number} is no JSON")
+    if line.__class__ is not dict:
         raise RecordingError(f"line {number} is no object")
     return line
 
@@ -203,42 +214,51 @@ class Entry(Record):
 def entry_of(line: Mapping[str, Any], number: int) -> Entry:
     """The entry of a `call` line. Raises `RecordingError` for one that is damaged."""
     try:
-        scope = line.get("scope")
+        get, scope = line.get, line.get("scope")
         return Entry(
             number,
             line["kind"] + "",
             line["target"] + "",
-            None if scope is None else tuple(int(at) for at in scope),
+            None if scope is None else scope_of(scope),
             question_of(line),
             _answer_in(line),
             "call" in line,
-            line.get("effect"),
-            line.get("signal"),
+            _text_or_none(get("effect")),
+            _text_or_none(get("signal")),
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except DAMAGE:
         raise RecordingError(f"line {number} is no recorded call") from None
 
 
+def scope_of(scope: Any) -> Scope:
+    """A scope as it stands in a line. Raises one of `DAMAGE`."""
+    if scope.__class__ is not list or any(at.__class__ is not int for at in scope):
+        raise TypeError
+    return tuple(scope)
+
+
 def _answer_in(line: Mapping[str, Any]) -> Answer:
-    error, usage, cost = line.get("error"), line.get("usage"), line.get("cost")
+    get = line.get
+    error, uses, usage, cost, unsettled = get("error"), get("toolCalls"), get("usage"), get("cost"), get("unsettled")
     return Answer(
-        line.get("value"),
-        None if error is None else Failure(str(error["code"]), str(error["message"])),
-        tuple(_use_in(use) for use in line.get("toolCalls", ())),
-        str(line.get("model", "")),
-        None
-        if usage is None
-        else Usage(
-            int(usage.get("input", 0)),
-            int(usage.get("output", 0)),
-            int(usage.get("cached", 0)),
-            int(usage.get("written", 0)),
-        ),
+        get("value"),
+        None if error is None else Failure(error["code"] + "", error["message"] + ""),
+        tuple([_use_in(use) for use in uses]) if uses else (),
+        get("model", "") + "",
+        None if usage is None else _usage_in(usage.get),
         None if cost is None else round(cost * NANO),
-        round(line.get("unsettled", 0) * NANO),
-        int(line.get("ms", 0)),
-        line.get("digest"),
+        round(unsettled * NANO) if unsettled else 0,
+        int(get("ms", 0)),
+        _text_or_none(get("digest")),
     )
+
+
+def _usage_in(get: Callable[[str, int], Any]) -> Usage:
+    return Usage(int(get("input", 0)), int(get("output", 0)), int(get("cached", 0)), int(get("written", 0)))
+
+
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else value + ""
 
 
 def _use_out(use: ToolUse, request: ModelRequest | None) -> dict[str, Any]:
@@ -256,8 +276,10 @@ def _use_out(use: ToolUse, request: ModelRequest | None) -> dict[str, Any]:
 
 
 def _use_in(line: Mapping[str, Any]) -> ToolUse:
-    name = line["name"] if "name" in line else wire_name(line["target"])
-    return ToolUse(str(line["id"]), str(name), line.get("args"), str(line.get("raw", "")))
+    name, args = line["name"] if "name" in line else wire_name(line["target"]), line.get("args")
+    if args is not None and args.__class__ is not dict:
+        raise TypeError
+    return ToolUse(line.get("id", "") + "", name + "", args, line.get("raw", "") + "")
 
 
 def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -265,6 +287,8 @@ def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
     machine died: it is left out. Raises `RecordingError` for any other line that is malformed."""
     for number, data in enumerate(lines, 1):
         if not data.endswith(b"\n"):
+            if len(data) >= MAX_LINE:
+                raise RecordingError(f"line {number} is longer than {MAX_LINE >> 20} MiB")
             return
         yield number, decoded(data, number)
 
@@ -285,8 +309,9 @@ def opening_of(line: Mapping[str, Any]) -> Opening:
     """What a `start` line says. Raises `RecordingError`; an unknown version is refused by its name."""
     if line.get("type") != "start":
         raise RecordingError("line 1 does not start a recording")
-    if line.get("version") != VERSION:
-        raise RecordingError(f"line 1: this recording has version {line.get('version')}; this Halo reads {VERSION}")
+    version = line.get("version", VERSION)  # the first recordings did not say theirs
+    if version.__class__ is not int or version != VERSION:
+        raise RecordingError(f"line 1: this recording has version {str(version)[:40]}; this Halo reads {VERSION}")
     named = ("runId", "pipeline", "file", "sha256", "startedAt")
     args = line.get("args")
     if not isinstance(args, dict) or not all(isinstance(line.get(name), str) for name in named[:2]):
@@ -316,9 +341,10 @@ def _canonical() -> Callable[[object], str]:
     return _made["canonical"]
 
 
-def _decoder() -> Callable[[str], Any]:
-    if "decode" not in _made:
+def _scanner() -> Callable[[str, int], tuple[Any, int]]:
+    if "scan" not in _made:
         from json import JSONDecoder
 
-        _made["decode"] = JSONDecoder().decode
-    return _made["decode"]
+        decoder: Any = JSONDecoder()
+        _made["scan"] = decoder.scan_once  # what `decode` does, without its search for blanks
+    return _made["scan"]

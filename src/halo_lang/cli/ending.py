@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from ..app.result import result_json
-from ..app.resuming import described
+from ..app.waits import described
 from .output import visible, write_document
 from .programs import diagnostics_json, wants_colour
 

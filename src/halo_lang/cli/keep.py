@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 
-from ..app.kept import Kept, write_opening
-from ..doors.folder import NAME
+from ..app.kept import Kept, opening_line
+from ..app.resuming import first_feed
+from ..boundary.recording import encoded
+from ..doors.folder import NAME, KeepingError
 from ..doors.keeping import Keeper
 from ..doors.recordings import new_recording
 from ..doors.stores import FileRunStore
@@ -33,7 +35,7 @@ def run_store() -> FileRunStore:
 
 
 def start_keeping(what: What, options: Namespace, project: Project) -> Kept:
-    """What keeps a run that begins now. Raises `KeepingError`."""
+    """What keeps a run that begins now: its first line is written. Raises `KeepingError`."""
     store = run_store()
     started: dict[str, Value] = {
         "models": dict(word.split("=", 1) for word in options.model),
@@ -41,21 +43,25 @@ def start_keeping(what: What, options: Namespace, project: Project) -> Kept:
         "within": options.within,
     }
     if options.checkpoint:
-        keeper = Keeper(None, store.create(what.run_id), durable=True)
-        kept = Kept(what.run_id, keeper, store)
-        started["checkpoint"] = True
-    elif options.no_record:
+        opening = opening_line(what, **started, checkpoint=True)
+        journal = store.create(what.run_id, [encoded(opening)])
+        keeper = Keeper(None, journal, durable=True)
+        return Kept(what.run_id, keeper, store, feed=first_feed(keeper, journal))
+    if options.no_record:
         keeper = Keeper(spools=True)
-        kept = Kept(what.run_id, keeper, store)
-    else:
-        redact = redaction_of(what.program) if options.redact_recording else None
-        started["redact"] = options.redact_recording
-        paused = frozenset(store.ids())
-        recording = new_recording(RECORDINGS, what.run_id, project.keep, lambda run_id: run_id in paused)
-        keeper = Keeper(recording, redact=redact, spools=redact is not None)
-        kept = Kept(what.run_id, keeper, store, recording_path=None if redact else recording.path)
-    write_opening(what, keeper, **started)
-    return kept
+        keeper.write(opening_line(what, **started))
+        return Kept(what.run_id, keeper, store)
+    redact = redaction_of(what.program) if options.redact_recording else None
+    paused = frozenset(store.ids())
+    recording = new_recording(RECORDINGS, what.run_id, project.keep, lambda run_id: run_id in paused)
+    keeper = Keeper(recording, redact=redact, spools=redact is not None)
+    try:
+        keeper.write(opening_line(what, **started, redact=options.redact_recording))
+    except KeepingError:
+        keeper.close()
+        os.unlink(recording.path)
+        raise
+    return Kept(what.run_id, keeper, store, recording_path=None if redact else recording.path)
 
 
 def redaction_of(program: CheckedProgram) -> Redaction | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
-from ..boundary.recording import RecordingError, encoded, numbered
-from ..doors.folder import file_of, lines_of
+from ..boundary.recording import RecordingError, encoded, entry_of, numbered
+from ..doors.folder import file_of, is_file, lines_of
 from ..doors.keeping import redacted_line
 from ..doors.recordings import is_under_way, read_recording_file, recording_ids
 from ..language.values import to_json
@@ -60,11 +60,13 @@ def execute(options: Namespace) -> int:
         raise CommandError(f"say which: halo recordings {options.action} RUN", 2)
     try:
         path = file_of(RECORDINGS, options.run)
-        if not os.path.isfile(path):
+        if not is_file(path):
             raise CommandError(f"there is no recording of the run {options.run}; `halo recordings` lists them")
         return {"show": _show, "rm": _remove, "export": _export}[options.action](path, options)
     except RecordingError as trouble:
         raise CommandError(f"RECORDING_INVALID: {trouble.message}") from None
+    except RecursionError:
+        raise CommandError(f"RECORDING_INVALID: {options.run}: a value nests too deep to be shown") from None
 
 
 def _list(options: Namespace) -> int:
@@ -91,7 +93,7 @@ def _described(run_id: str, recording: Recording, *, under_way: bool) -> dict[st
     ended = "running" if under_way else "cut off"
     return {
         "runId": run_id,
-        "status": ended if recording.finish is None else recording.finish.get("status"),
+        "status": ended if recording.finish is None else str(recording.finish.get("status")),
         "pipeline": opening.pipeline,
         "file": opening.file,
         "startedAt": opening.started_at,
@@ -100,21 +102,23 @@ def _described(run_id: str, recording: Recording, *, under_way: bool) -> dict[st
 
 def _show(path: str, options: Namespace) -> int:
     recording = read_recording_file(path)
-    lines = [line for _, line in numbered(lines_of(path))]
     if options.json:
-        write_document({"lines": lines})
+        write_document({"lines": [line for _, line in numbered(lines_of(path))]})
         return 0
     opening = recording.opening
     print(visible(f"{opening.pipeline} ({opening.file})  {opening.started_at}"))
     print(visible(f"arguments: {_short(opening.args)}"))
-    for line in lines:
+    for number, line in numbered(lines_of(path)):
         if line.get("type") == "call":
+            entry_of(line, number)  # raises for one that is damaged
             print(visible(_call_row(line)))
+        elif line.get("type") == "resume":
+            print(visible(f"  resumed  {line.get('at')}"))
     finish = recording.finish
     if finish is None:
         print("the run has no end here")
     else:
-        ended = finish.get("error") or finish.get("output")
+        ended = finish.get("waits") or finish.get("error") or finish.get("output")
         print(visible(f"{finish.get('status')}: {_short(ended)}"))
     return 0
 
@@ -154,8 +158,10 @@ def _export(path: str, options: Namespace) -> int:
     recording = read_recording_file(path)
     if options.test:
         return _export_test(path, recording, options)
+    sys.stdout.flush()
     for line in _exported(path, recording, options):
-        print(line.decode(), end="")
+        sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()
     return 0
 
 

@@ -12,7 +12,7 @@ from ..app.running import Recorded, run_replayed
 from ..app.underway import What
 from ..boundary.host import ConfigError
 from ..boundary.recording import RecordingError
-from ..doors.folder import file_of
+from ..doors.folder import file_of, is_file
 from ..doors.recordings import read_recording_file, recording_ids
 from .ending import explain
 from .failing import CommandError
@@ -68,7 +68,7 @@ def read_recording(run_id: str) -> Recording:
     """The recording of a run. Raises `CommandError` where there is none that can be replayed."""
     try:
         path = file_of(RECORDINGS, run_id)
-        if not os.path.isfile(path):
+        if not is_file(path):
             raise CommandError(f"there is no recording of the run {run_id}; `halo recordings` lists them")
         recording = read_recording_file(path)
         if recording.changed is not None:
@@ -120,13 +120,13 @@ def _replayed(
             )
         else:
             result = run_replayed(what, feed, output)
+        return result, compared(result, recording, feed, strict=options.strict), output
     except ConfigError as trouble:
         raise CommandError(str(trouble)) from None
     except RecordingError as trouble:
         raise CommandError(f"RECORDING_INVALID: {recording.path}: {trouble.message}") from None
     except ValueError as trouble:
         raise CommandError(f"REPLAY_MISMATCH: the pipeline or its input changed: {trouble}") from None
-    return result, compared(result, recording, feed, strict=options.strict), output
 
 
 def tell(result: RunResult, comparison: Comparison, recording: Recording, options: Namespace) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
-from ..app.resuming import Given, Resumed, ResumeError, check_program, claim, described, resume, write_answers
+from ..app.kept import signals_of
+from ..app.resuming import Given, Resumed, ResumeError, check_program, claim, resume
 from ..app.underway import What
+from ..app.waits import listed
 from ..boundary.host import ConfigError
 from ..boundary.recording import RecordingError
-from ..doors.folder import KeepingError, file_of
+from ..doors.folder import KeepingError, file_of, is_file
 from ..doors.recordings import reopened_recording
 from .ending import report
 from .failing import CommandError
@@ -67,7 +68,7 @@ def execute(options: Namespace) -> int:
 
 def has_ended(run_id: str) -> bool:
     """Whether a run's recording says that it was there."""
-    return os.path.isfile(file_of(RECORDINGS, run_id))
+    return is_file(file_of(RECORDINGS, run_id))
 
 
 def _go_on(resumed: Resumed, given: list[Given], options: Namespace) -> int:
@@ -87,10 +88,8 @@ def _go_on(resumed: Resumed, given: list[Given], options: Namespace) -> int:
     within = held_to_plan(program, prices, pipeline, kept_plan) if isinstance(kept_plan, str) else None
     recording = reopened_recording(RECORDINGS, resumed.run_id)
     try:
-        old = resumed.content.lines
-        resumed = write_answers(resumed, given, recording)
         what = What(program, opening.pipeline, opening.args, resumed.run_id)
-        result, output = _run(what, resumed, old, changed, recording, within, options)
+        result, output = _run(what, resumed, given, changed, recording, within, options)
     finally:
         if recording is not None:
             recording.close()
@@ -100,7 +99,7 @@ def _go_on(resumed: Resumed, given: list[Given], options: Namespace) -> int:
 def _run(
     what: What,
     resumed: Resumed,
-    old: int,
+    given: list[Given],
     changed: bool,
     recording: AppendFile | None,
     within: Within | None,
@@ -122,7 +121,7 @@ def _run(
                 host,
                 resumed,
                 run_store(),
-                old=old,
+                given,
                 changed=changed,
                 recording=recording,
                 redact=redact,
@@ -139,13 +138,22 @@ def _run(
 
 def _refuse_silence(resumed: Resumed, given: list[Given]) -> None:
     """Without an answer and without a terminal nothing could go on that waits for a person."""
-    journaled = resumed.content.journaled
-    signalled = {event for _, event, _ in journaled.signals}
-    stuck = [w for w in resumed.waits if not (w["kind"] == "listen" and w["target"] in signalled)]
-    if given or not resumed.waits or len(stuck) < len(resumed.waits) or (sys.stdin.isatty() and sys.stderr.isatty()):
+    if given or not resumed.is_paused or (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    rows = "".join(f"\n  {visible(described(wait))}" for wait in resumed.waits)
-    raise CommandError(f"the run waits for an answer: give it with --yes, --no, --answer or --event{rows}", 2)
+    sent = {signal.event for signal in signals_of(resumed.journal)}
+    if any(wait["kind"] == "listen" and wait["target"] in sent for wait in resumed.waits):
+        return
+    how = ", ".join(dict.fromkeys(way for wait in resumed.waits for way in _WAYS[wait["kind"]]))
+    raise CommandError(f"the run waits for an answer: give it with {how}{visible(listed(resumed.waits))}", 2)
+
+
+_WAYS = {
+    "approval": ("--yes", "--no", "--answer"),
+    "listen": ("--event",),
+    "outcome": ("--again", "--done", "--skip"),
+    "yield": ("--yes", "--no", "--answer"),
+}
+"""How each kind of wait is answered."""
 
 
 def _given(options: Namespace) -> list[Given]:
@@ -167,7 +175,9 @@ def _given(options: Namespace) -> list[Given]:
         event, equals, payload = word.partition("=")
         if not equals or not all(event.split(".")):
             raise CommandError(f"--event takes NAME=JSON, and got `{word[:80]}`", 2)
-        found.append(Given("event", json_value("--event", payload), event=event, wait=None))
+        found.append(Given("event", json_value("--event", payload), event=event, wait=options.wait))
+    if options.wait is not None and len(found) != 1:
+        raise CommandError("--wait goes with one answer: --yes, --no, --answer, --event, --again, --done or --skip", 2)
     return found
 
 

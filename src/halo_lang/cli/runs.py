@@ -5,8 +5,7 @@ from __future__ import annotations
 import sys
 
 from ..app.kept import read_journal
-from ..app.result import public_wait
-from ..app.resuming import described
+from ..app.waits import described, public_wait
 from ..boundary.recording import RecordingError
 from ..doors.folder import file_of
 from ..doors.recordings import is_under_way
@@ -52,19 +51,19 @@ def _described(run_id: str, lines: Any) -> dict[str, Any]:
     under_way = is_under_way(file_of(RUNS, run_id))
     run: dict[str, Any] = {"runId": run_id, "status": "running" if under_way else "interrupted"}
     try:
-        content = read_journal(lines)
+        journaled = read_journal(lines)
     except RecordingError as trouble:
         empty: dict[str, Any] = {"pipeline": None, "file": None, "startedAt": None, "waits": []}
         return {**run, **empty, "status": "damaged", "message": trouble.message}
-    finish = content.journaled.finish
-    if not under_way and finish is not None:
-        run["status"] = finish.get("status", "paused")
-    opening = content.opening
+    opening = journaled.opening
+    is_paused = journaled.finish is not None and bool(journaled.waits)
+    if not under_way and is_paused:
+        run["status"] = "paused"
     return {
         **run,
         "pipeline": opening.pipeline,
         "file": opening.file,
         "startedAt": opening.started_at,
-        "waits": [public_wait(wait) for wait in content.journaled.waits],
-        "message": None if finish is not None or under_way else f"go on with: halo resume {run_id}",
+        "waits": [public_wait(wait) for wait in journaled.waits],
+        "message": None if is_paused or under_way else f"go on with: halo resume {run_id}",
     }

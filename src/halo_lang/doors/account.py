@@ -10,6 +10,7 @@ from ..boundary.call import AGENT, TOOL
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..boundary.call import Answer, Call
+    from ..boundary.recording import Entry
 
 NANO = 1_000_000_000
 """Nano-dollars in a dollar."""
@@ -30,7 +31,8 @@ class Account:
         self.llm_calls = 0
         self.tool_calls = 0
 
-    def add(self, call: Call, answer: Answer) -> None:
+    def add(self, call: Call | Entry, answer: Answer) -> None:
+        """Adds what answered a call, made now or recorded."""
         kind = call.kind
         if kind == AGENT:
             self.llm_calls += 1

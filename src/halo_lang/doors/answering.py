@@ -15,7 +15,7 @@ from .folder import KeepingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Collection, Coroutine
     from typing import Any, Protocol, TypeAlias, TypeVar
 
     from ..boundary.call import Answer, Call
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .mock import Mock
 
     T = TypeVar("T")
-    Stuck: TypeAlias = Callable[[list["Request"]], "tuple[Request, Answer] | None"]
+    Stuck: TypeAlias = Callable[[Collection["Request"]], "tuple[Request, Answer] | None"]
 
     class Feed(Protocol):
         """Answers that come from what was recorded. `add` takes up a request, unless its kind is not the feed's; `take`
@@ -147,10 +147,10 @@ async def answered(
         problem = trouble.message
         unanswered = await _stopped(account, doors)
     except BaseException as interruption:
-        if live is None or not _is_cancelling(interruption):
+        if live is None:
             raise
         waits, unanswered = (), await _stopped_impatiently(account, doors, live)
-        if stop is None or not stop.asked:
+        if stop is None or not stop.asked or not _is_cancelling(interruption):
             raise
     if problem:
         return Ending("failed", None, "CONFIG", f"the run cannot go on: {problem}", unanswered=unanswered)
@@ -212,9 +212,11 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
         if arrived is None:
             if stop is not None and stop.asked:
                 return ()
-            found = None if doors.stuck is None else doors.stuck(list(waiting))
+            found = None if doors.stuck is None else doors.stuck(waiting)
             if found is None:
                 return tuple(request.call for request in waiting)
+            if keeper is not None:
+                await keeper.sync()
             arrived = [found]
             if feed is not None:
                 feed.withdraw(found[0])

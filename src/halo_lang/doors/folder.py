@@ -6,18 +6,28 @@ checked before it is made into a path.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import stat
+import time
+from contextlib import suppress
 
-from ..boundary.recording import RecordingError
+from ..boundary.recording import MAX_LINE, RecordingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAME = ".halo"
+
+PATIENCE_S = 0.2
+"""How long a lock is tried for. Who only looks at a file, or adds a line to it, holds its lock for less."""
+
 _RUN_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+
+ABANDONED_S = 3600.0
+"""How old a file is that nobody can still be making."""
 
 
 class KeepingError(Exception):
@@ -40,29 +50,45 @@ def file_of(folder: str, run_id: str) -> str:
     return os.path.join(folder, f"{run_id}.jsonl")
 
 
+def is_file(path: str) -> bool:
+    """Whether a file of its own stands at a path: no link, no pipe, no device."""
+    try:
+        return stat.S_ISREG(os.lstat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
 def made_folder(path: str) -> str:
     """Makes a folder in a `.halo`, private to its owner, or checks the one that is there. Raises `KeepingError`."""
     path = os.path.abspath(path)
+    top = _top(path)
+    try:
+        _make(top)
+        _ignore(os.path.join(top, ".gitignore"))
+        if path != top:
+            _make(path)
+    except OSError as trouble:
+        raise KeepingError(f"{path}: cannot be made: {trouble.strerror}") from None
+    return path
+
+
+def check_folder(path: str) -> None:
+    """Raises `KeepingError` where a folder in a `.halo`, or the `.halo` itself, is a link or somebody else's."""
+    path = os.path.abspath(path)
+    for folder in dict.fromkeys((_top(path), path)):
+        with suppress(FileNotFoundError):
+            _check(folder)
+
+
+def _top(path: str) -> str:
+    """The `.halo` that a folder is in; the folder itself where it is in none."""
     top = path
     while os.path.basename(top) != NAME:
         above = os.path.dirname(top)
         if above == top:
-            top = path
-            break
+            return path
         top = above
-    try:
-        _make(top)
-        ignore = os.path.join(top, ".gitignore")
-        if not os.path.lexists(ignore):
-            # Made before anything else is in there: nothing private can be added to version control by accident.
-            AppendFile(ignore, new=True).close_after(b"*\n")
-        if path != top:
-            _make(path)
-    except FileExistsError:
-        return made_folder(path)  # another process was as quick
-    except OSError as trouble:
-        raise KeepingError(f"{path}: cannot be made: {trouble.strerror}") from None
-    return path
+    return top
 
 
 def _make(path: str) -> None:
@@ -70,11 +96,27 @@ def _make(path: str) -> None:
         os.mkdir(path, 0o700)
         os.chmod(path, 0o700)  # whatever the umask
     except FileExistsError:
-        found = os.lstat(path)
-        if not stat.S_ISDIR(found.st_mode):
-            raise KeepingError(f"{path}: is no folder of its own (a link?), so nothing is kept there") from None
-        if found.st_uid != os.geteuid():
-            raise KeepingError(f"{path}: belongs to somebody else, so nothing is kept there") from None
+        _check(path)
+
+
+def _check(path: str) -> None:
+    found = os.lstat(path)
+    if not stat.S_ISDIR(found.st_mode):
+        raise KeepingError(f"{path}: is no folder of its own (a link?), so nothing is kept there")
+    if found.st_uid != os.geteuid():
+        raise KeepingError(f"{path}: belongs to somebody else, so nothing is kept there")
+
+
+def _ignore(path: str) -> None:
+    """Makes the `.gitignore`, before anything else is in there: nothing private can be added to version control by
+    accident. One that is empty was begun by a process that died."""
+    try:
+        if os.lstat(path).st_size:
+            return
+        AppendFile(path).close_after(b"*\n")
+    except FileNotFoundError:
+        with suppress(FileExistsError):  # another process was as quick
+            AppendFile(path, new=True).close_after(b"*\n")
 
 
 class AppendFile:
@@ -82,9 +124,10 @@ class AppendFile:
 
     __slots__ = ("_handle", "path")
 
-    def __init__(self, path: str, *, new: bool = False) -> None:
-        """Opens the file, made if it is not there; with `new` it must not be. Raises `OSError`."""
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    def __init__(self, path: str, *, new: bool = False, old: bool = False) -> None:
+        """Opens the file, made if it is not there; with `new` it must not be, with `old` it must. Raises `OSError`."""
+        flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        flags |= 0 if old else os.O_CREAT
         self.path = path
         self._handle = os.open(path, flags | (os.O_EXCL if new else 0), 0o600)
         if new:
@@ -103,19 +146,48 @@ class AppendFile:
             self._take_back(written)
             raise KeepingError(f"{self.path}: cannot be written: {trouble.strerror}") from None
 
+    def lock(self) -> bool:
+        """Locks the file for this process; false where another has it."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    return False
+                time.sleep(0.002)
+            except OSError:
+                return False  # a file system without locks
+            else:
+                return True
+
+    def unlock(self) -> None:
+        fcntl.flock(self._handle, fcntl.LOCK_UN)
+
+    def is_still_there(self) -> bool:
+        """Whether the opened file is the one that its path names now."""
+        try:
+            at_path = os.lstat(self.path)
+        except FileNotFoundError:
+            return False
+        opened = os.fstat(self._handle)
+        return (at_path.st_dev, at_path.st_ino) == (opened.st_dev, opened.st_ino)
+
+    def is_torn(self) -> bool:
+        """Whether the last line was cut off, or is being written just now."""
+        size = os.fstat(self._handle).st_size
+        return size > 0 and os.pread(self._handle, 1, size - 1) != b"\n"
+
     def drop_torn_line(self) -> None:
         """Takes away a last line that was torn, so that what follows begins on a line of its own."""
-        with open(self.path, "rb") as file:
-            end = file.seek(0, os.SEEK_END)
-            at = end
-            while at > 0:
-                step = min(65536, at)
-                file.seek(at - step)
-                found = file.read(step).rfind(b"\n")
-                if found >= 0:
-                    at = at - step + found + 1
-                    break
-                at -= step
+        end = at = os.fstat(self._handle).st_size
+        while at > 0:
+            step = min(65536, at)
+            found = os.pread(self._handle, step, at - step).rfind(b"\n")
+            if found >= 0:
+                at = at - step + found + 1
+                break
+            at -= step
         if at < end:
             os.ftruncate(self._handle, at)
 
@@ -123,8 +195,9 @@ class AppendFile:
         """Waits until all that was appended is on the disk. Raises `KeepingError`."""
         try:
             os.fsync(self._handle)
-        except OSError as trouble:
-            raise KeepingError(f"{self.path}: cannot be written: {trouble.strerror}") from None
+        except (OSError, ValueError) as trouble:  # the latter for one that was closed
+            why = getattr(trouble, "strerror", None) or trouble
+            raise KeepingError(f"{self.path}: cannot be written: {why}") from None
 
     def close(self) -> None:
         if self._handle >= 0:
@@ -144,7 +217,56 @@ class AppendFile:
             return  # reading drops a torn last line
 
 
+def remove_abandoned(folder: str) -> None:
+    """Removes files `*.new` whose process died before they were given their names."""
+    for name in os.listdir(folder):
+        if name.endswith(".new"):
+            path = os.path.join(folder, name)
+            with suppress(OSError):
+                if time.time() - os.lstat(path).st_mtime > ABANDONED_S and not is_locked(path):
+                    os.unlink(path)
+
+
+def is_locked(path: str) -> bool:
+    """Whether a process has locked a file."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False
+
+
 def lines_of(path: str) -> Iterator[bytes]:
-    """A file's lines as they stand, one at a time. Raises `OSError`."""
+    """A file's lines as they stand, one at a time, at most `MAX_LINE` bytes of each. Raises `OSError`."""
     with open(path, "rb") as file:
-        yield from file
+        while line := file.readline(MAX_LINE):
+            yield line
+
+
+def last_lines(path: str) -> Iterator[bytes]:
+    """A file's whole lines from the last to the first, without their line breaks; what stands after the last line
+    break is left out. Raises `OSError`."""
+    with open(path, "rb") as file:
+        at = file.seek(0, os.SEEK_END)
+        pieces: list[bytes] = []  # of the line whose start is not found yet, the last piece first
+        is_whole = False
+        while at > 0:
+            step = min(65536, at)
+            at -= step
+            file.seek(at)
+            *before, piece = reversed(file.read(step).split(b"\n"))
+            for end in before:
+                pieces.append(end)
+                if is_whole:
+                    yield b"".join(reversed(pieces))
+                is_whole = True
+                pieces.clear()
+            pieces.append(piece)
+        if is_whole:
+            yield b"".join(reversed(pieces))

@@ -17,7 +17,7 @@ from ..language.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from typing import TypeAlias
 
     from ..boundary.call import Call
@@ -48,8 +48,9 @@ class Journal:
     def __init__(self, entries: Iterator[Entry], *, rules: int, answers: Callable[[Call], bool] | None = None) -> None:
         first = next(entries, None)
         self._entries = entries if first is None else chain((first,), entries)
-        self._exhausted = False
+        self._exhausted = first is None
         self._unused: dict[int, Entry] = {}
+        self._unused_by_target: dict[tuple[str, str], dict[int, Entry]] | None = None
         scoped = first is None or first.scope is not None
         self._rules = [_RULES[rule](rule, scoped) for rule in range(1, rules + 1)]
         self._answers = answers
@@ -59,6 +60,8 @@ class Journal:
         """Takes up a new request; false where its kind is not the journal's."""
         if self._answers is not None and not self._answers(request.call):
             return False
+        if self._exhausted and not self._unused:
+            return True  # there is nothing left to find, for however many more
         self._waiting[request] = None
         for rule in self._rules if self._exhausted else self._rules[:1]:
             rule.add_request(request)
@@ -87,15 +90,28 @@ class Journal:
         """The request is answered by somebody else."""
         self._waiting.pop(request, None)
 
-    def unused(self) -> list[Entry]:
-        """The entries that were not asked for."""
-        for entry in self._entries:
-            self._unused[entry.number] = entry
-        return list(self._unused.values())
+    def unused(self) -> Collection[Entry]:
+        """The entries that are not used."""
+        if not self._exhausted:
+            for entry in self._entries:
+                self._unused[entry.number] = entry
+                self._rules[0].add_entry(entry)
+            self._read_to_the_end()
+        return self._unused.values()
+
+    def unused_of(self, kind: str, target: str) -> Entry | None:
+        """The first entry of a kind and target that is not used."""
+        if self._unused_by_target is None:
+            self._unused_by_target = {}
+            for entry in self.unused():
+                self._unused_by_target.setdefault((entry.kind, entry.target), {})[entry.number] = entry
+        return next(iter(self._unused_by_target.get((kind, target), {}).values()), None)
 
     def _use(self, request: Request, entry: Entry, rule: int) -> Hit:
         del self._unused[entry.number]
         del self._waiting[request]
+        if self._unused_by_target is not None:
+            del self._unused_by_target[(entry.kind, entry.target)][entry.number]
         return Hit(request, entry, rule)
 
     def _read_to_the_end(self) -> None:

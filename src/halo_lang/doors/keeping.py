@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..boundary.recording import call_line, encoded, finish_line
 from ..runtime.redact import redacted_value
+from .folder import KeepingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
     from .folder import AppendFile
     from .stores import RunJournal
 
-REDACTED = ("args", "value", "error", "toolCalls", "output", "waits")
-"""The fields of a line in which a program's Redact rules replace what they match, with `--redact-recording`."""
+REDACTED = ("args", "value", "output", "payload", "raw", "message", "attachments", "difference")
+"""The fields, of a line and of the objects in it, in which a program's Redact rules replace what they match, with
+`--redact-recording`; names, ids and codes stay, for a replay goes by them."""
+
+_HOLDERS = ("error", "toolCalls", "waits")
 
 
 class Keeper:
@@ -32,6 +36,9 @@ class Keeper:
     nothing does, for a resume needs the values as they were. With `durable` the journal is synced before an answer is
     handed on and before a call with an effect is made. With `spools` the lines are kept in memory for `pause`. `tell`
     is given the line of every answer.
+
+    Once something could not be written nothing is any more (`is_broken`), so that no line stands without those before
+    it.
     """
 
     def __init__(
@@ -54,30 +61,75 @@ class Keeper:
         self._written = 0
         self._synced = 0
         self._change: str | None = None
+        self._trouble = ""
+
+    @property
+    def is_broken(self) -> bool:
+        return bool(self._trouble)
 
     def write(self, line: Mapping[str, Any]) -> None:
         """Adds a line. Raises `KeepingError`."""
-        data = encoded(line)
-        if self.journal is not None:
-            self.journal.append(data)
-            self._written += 1
-        if self._spool is not None:
-            self._spool.append(data)
-        if self._recording is not None:
-            self._recording.append(data if self._redact is None else encoded(redacted_line(line, self._redact)))
+        self._check()
+        try:
+            data = encoded(line)
+            if self.journal is not None:
+                self.journal.append(data)
+                self._written += 1
+            if self._spool is not None:
+                self._spool.append(data)
+            if self._recording is not None:
+                self._recording.append(data if self._redact is None else encoded(redacted_line(line, self._redact)))
+        except (KeepingError, RecursionError) as trouble:
+            raise self._broken(trouble) from None
 
     def note(self, line: Mapping[str, Any]) -> None:
         """Adds a line to the journal alone: what only a resume needs. Raises `KeepingError`."""
+        self._check()
         if self.journal is not None:
-            self.journal.append(encoded(line))
+            try:
+                self.journal.append(encoded(line))
+            except (KeepingError, RecursionError) as trouble:
+                raise self._broken(trouble) from None
             self._written += 1
 
     def answered(self, call: Call, answer: Answer, *, late: bool = False) -> None:
         """Writes the line of an answer. Raises `KeepingError`."""
-        line = call_line(call, answer, late=late)
+        try:
+            line = call_line(call, answer, late=late)
+        except RecursionError as trouble:
+            raise self._broken(trouble) from None
         self.write(line)
         if self._tell is not None:
             self._tell(line)
+
+    def answered_by_hand(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Writes that a run goes on, with the answers that it was given meanwhile: all of them or none, and on the
+        disk. What was sent to it (a signal), or only says how to go on, is the journal's alone. Raises `KeepingError`.
+        """
+        assert self.journal is not None
+        told = [line for line in lines if line["type"] in ("call", "resume")]
+        try:
+            self.journal.append(b"".join(encoded(line) for line in lines))
+            self.journal.sync()
+            if self._recording is not None:
+                redact = self._redact
+                kept = told if redact is None else [redacted_line(line, redact) for line in told]
+                self._recording.append(b"".join(encoded(line) for line in kept))
+        except (KeepingError, RecursionError) as trouble:
+            raise self._broken(trouble) from None
+        if self._tell is not None:
+            for line in told:
+                if line["type"] == "call":
+                    self._tell(line)
+
+    def _check(self) -> None:
+        if self._trouble:
+            raise KeepingError(self._trouble)
+
+    def _broken(self, trouble: KeepingError | RecursionError) -> KeepingError:
+        deep = "a value nests too deep to be written down"
+        self._trouble = trouble.message if isinstance(trouble, KeepingError) else deep
+        return KeepingError(self._trouble)
 
     async def sync(self) -> None:
         """Waits until all that was written so far is on the disk. All who ask while a sync is under way share the next
@@ -88,6 +140,7 @@ class Keeper:
 
         wanted = self._written
         while self._synced < wanted:
+            self._check()
             if self._syncing is None:
                 self._syncing = asyncio.get_running_loop().create_task(self._sync_once())
             await asyncio.shield(self._syncing)
@@ -100,6 +153,8 @@ class Keeper:
         try:
             await asyncio.to_thread(self.journal.sync)
             self._synced = reached
+        except KeepingError as trouble:
+            self._broken(trouble)  # who waits for the sync finds it so
         finally:
             self._syncing = None
 
@@ -128,9 +183,15 @@ class Keeper:
 
 
 def redacted_line(line: Mapping[str, Any], redact: Redaction) -> dict[str, Any]:
-    """A line with what a program's Redact rules match replaced."""
-    return {name: redacted_value(_plain(value), redact) if name in REDACTED else value for name, value in line.items()}
-
-
-def _plain(value: Any) -> Any:
-    return dict(value) if hasattr(value, "items") else value
+    """A line with what a program's Redact rules match replaced. Raises `RecursionError` for one that nests too deep."""
+    made: dict[str, Any] = {}
+    for name, value in line.items():
+        if name in REDACTED:
+            made[name] = redacted_value(dict(value) if hasattr(value, "items") else value, redact)
+        elif name in _HOLDERS:
+            inner = value if isinstance(value, list) else [value]
+            redacted = [redacted_line(one, redact) if hasattr(one, "items") else one for one in inner]
+            made[name] = redacted if isinstance(value, list) else redacted[0]
+        else:
+            made[name] = value
+    return made

@@ -37,14 +37,32 @@ class Live:
     """The calls of one run that are under way.
 
     `doors` answer calls by their kind; a kind that has none cannot be answered here. A door gives an `Answer` for
-    every end but its own cancelling; anything else that it raises becomes a failed answer.
+    every end but its own cancelling; anything else that it raises becomes a failed answer. Without `shadows` none are
+    sent.
     """
 
-    __slots__ = ("_arrived", "_beside", "_can_answer", "_doors", "_queued", "_under_way", "_wake", "shadowed")
+    __slots__ = (
+        "_arrived",
+        "_beside",
+        "_can_answer",
+        "_doors",
+        "_queued",
+        "_sends_shadows",
+        "_under_way",
+        "_wake",
+        "shadowed",
+    )
 
-    def __init__(self, doors: Mapping[str, Door], can_answer: Callable[[Call], bool] | None = None) -> None:
+    def __init__(
+        self,
+        doors: Mapping[str, Door],
+        can_answer: Callable[[Call], bool] | None = None,
+        *,
+        shadows: bool = True,
+    ) -> None:
         self._doors = doors
         self._can_answer = can_answer
+        self._sends_shadows = shadows
         self._under_way: dict[Request, asyncio.Task[None] | None] = {}
         self._queued: deque[Request] = deque()
         self._arrived: deque[tuple[Request, Answer]] = deque()
@@ -68,6 +86,8 @@ class Live:
 
     def send_shadow(self, aside: Aside) -> None:
         """Begins a call that answers nobody; what became of it is added to `shadowed`."""
+        if not self._sends_shadows:
+            return
         task = asyncio.get_running_loop().create_task(self._carry_shadow(aside))
         self._put_beside(task)
 

@@ -5,13 +5,24 @@ Owns the folder `.halo/recordings`. A recording is read line by line, so that it
 
 from __future__ import annotations
 
-import fcntl
 import os
+import stat
 from contextlib import suppress
 
-from ..boundary.recording import Entry, Opening, RecordingError, entry_of, numbered, opening_of
+from ..boundary.recording import Entry, Opening, RecordingError, decoded, entry_of, numbered, opening_of
 from ..language.record import Record
-from .folder import AppendFile, KeepingError, file_of, is_run_id, lines_of, made_folder
+from .folder import (
+    AppendFile,
+    KeepingError,
+    check_folder,
+    file_of,
+    is_file,
+    is_locked,
+    is_run_id,
+    last_lines,
+    lines_of,
+    made_folder,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,20 +30,22 @@ if TYPE_CHECKING:
     from typing import Any
 
 KEEP = 50
-"""How many recordings are kept when a new run starts, besides those of runs that are paused or under way."""
+"""How many recordings are kept when a new run starts, its own among them."""
+
+_TOLD = ("start", "call", "resume", "finish")
+"""The types of lines of which the last one says whether a run has ended."""
 
 
 class Recording(Record):
-    """A recording that can be read any number of times.
+    """A recording that can be read any number of times, a line at a time.
 
-    `finish` is its last line of that type, or None where the run never ended; `late` counts the answers that came too
-    late; `has_yields` says whether it keeps answers to yields, `torn` whether its last line was cut off.
+    `finish` is the line that says how the run ended or paused, None where it did not, or went on since; `torn` says
+    whether the last line was cut off.
     """
 
     path: str
     opening: Opening
     finish: dict[str, Any] | None
-    has_yields: bool
     torn: bool
 
     @property
@@ -41,63 +54,93 @@ class Recording(Record):
         change = None if self.finish is None else self.finish.get("changed")
         return None if change is None else f"it was changed in the debugger {change}"
 
-    def entries(self, *, late: bool = False) -> Iterator[Entry]:
-        """The recorded answers in order; with `late` those too that were not handed to the run."""
-        for number, line in numbered(lines_of(self.path)):
-            if line.get("type") == "changed":
-                raise RecordingError(f"line {number}: the run was changed in the debugger here")
-            if line.get("type") == "call" and (late or not line.get("late")):
-                yield entry_of(line, number)
+    def entries(self, late: Callable[[Entry], None] | None = None) -> Iterator[Entry]:
+        """The answers that were handed to the run, in order. Those that came too late for the run, and for any resume
+        of it, are given to `late`, at the end. Raises `RecordingError` for a malformed line, when it comes to it, and
+        where a person changed the run."""
+        waiting: list[Entry] = []
+        try:
+            for number, line in numbered(lines_of(self.path)):
+                kind = line.get("type")
+                if kind == "call":
+                    entry = entry_of(line, number)
+                    if line.get("late"):
+                        waiting.append(entry)
+                    else:
+                        yield entry
+                elif kind == "resume":  # who goes on is given what came too late before
+                    yield from waiting
+                    waiting.clear()
+                elif kind == "changed":
+                    raise RecordingError(f"line {number}: the run was changed in the debugger here")
+        except OSError as trouble:
+            raise RecordingError(f"cannot be read: {trouble.strerror}") from None
+        if late is not None:
+            for entry in waiting:
+                late(entry)
 
 
 def new_recording(
     folder: str, run_id: str, keep: int = KEEP, paused: Callable[[str], bool] | None = None
 ) -> AppendFile:
-    """A new recording's file, after all but the newest `keep` others were deleted; never one of a run that is `paused`
-    or under way. It stays locked while it is open. Raises `KeepingError`."""
+    """A new recording's file, after all but the newest were deleted, so that `keep` are there with it; never one of a
+    run that is `paused` or under way. It stays locked while it is open. Raises `KeepingError`."""
     path = file_of(made_folder(folder), run_id)
-    _prune(folder, keep, paused or (lambda _: False))
-    try:
-        made = AppendFile(path, new=True)
-    except OSError as trouble:
-        raise KeepingError(f"{path}: cannot be made: {trouble.strerror}") from None
-    _lock(made)
-    return made
+    _prune(folder, max(keep - 1, 0), paused or (lambda _: False))
+    while True:
+        try:
+            made = AppendFile(path, new=True)
+        except OSError as trouble:
+            raise KeepingError(f"{path}: cannot be made: {trouble.strerror}") from None
+        made.lock()  # without locks nothing tells that the run is under way
+        if made.is_still_there():
+            return made
+        made.close()  # another run, just starting, took it for an old one before it was locked
 
 
 def reopened_recording(folder: str, run_id: str) -> AppendFile | None:
     """The recording of a run that goes on, or None where none is kept. Raises `KeepingError`."""
     path = file_of(folder, run_id)
-    if not os.path.isfile(path):
+    check_folder(folder)
+    if not is_file(path):
         return None
     try:
-        made = AppendFile(path)
+        made = AppendFile(path, old=True)
+    except FileNotFoundError:
+        return None
     except OSError as trouble:
         raise KeepingError(f"{path}: cannot be written: {trouble.strerror}") from None
+    made.lock()
     made.drop_torn_line()
-    _lock(made)
     return made
 
 
 def read_recording_file(path: str) -> Recording:
-    """Looks through a recording. Raises `RecordingError` naming the first malformed line, or what the file is."""
-    opening, finish, has_yields = None, None, False
+    """Looks at the first and the last line of a recording. Raises `RecordingError`, naming the file and the line."""
     try:
-        for number, line in numbered(lines_of(path)):
-            if opening is None:
-                opening = opening_of(line)
-            elif line.get("type") == "finish":
-                finish = line
-            elif line.get("type") == "call":
-                entry_of(line, number)
-                has_yields = has_yields or line["kind"] == "yield"
+        if not os.path.isfile(path):
+            raise RecordingError("there is no such file")
+        first = next(numbered(lines_of(path)), None)
+        if first is None:
+            raise RecordingError("is empty, and no recording")
+        return Recording(path, opening_of(first[1]), _finish(path), _is_torn(path))
     except OSError as trouble:
         raise RecordingError(f"{path}: cannot be read: {trouble.strerror}") from None
     except RecordingError as trouble:
         raise RecordingError(f"{path}: {trouble.message}") from None
-    if opening is None:
-        raise RecordingError(f"{path}: is empty, and no recording")
-    return Recording(path, opening, finish, has_yields, _is_torn(path))
+
+
+def _finish(path: str) -> dict[str, Any] | None:
+    for data in last_lines(path):
+        try:
+            line = decoded(data, 0)
+        except RecordingError:
+            for _ in numbered(lines_of(path)):  # raises, with the line's number
+                pass
+            raise
+        if line.get("type") in _TOLD:
+            return line if line["type"] == "finish" else None
+    return None
 
 
 def recording_ids(folder: str) -> list[str]:
@@ -107,17 +150,7 @@ def recording_ids(folder: str) -> list[str]:
 
 def is_under_way(path: str) -> bool:
     """Whether the process of a run still has its file open."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(handle)
-    return False
+    return is_locked(path)
 
 
 def _prune(folder: str, keep: int, paused: Callable[[str], bool]) -> None:
@@ -128,21 +161,18 @@ def _prune(folder: str, keep: int, paused: Callable[[str], bool]) -> None:
                 os.unlink(path)
 
 
-def _found(folder: str) -> Iterator[tuple[float, str]]:
+def _found(folder: str) -> Iterator[tuple[int, str]]:
     try:
         names = os.listdir(folder)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     for name in names:
         run_id = name.removesuffix(".jsonl")
         if name.endswith(".jsonl") and is_run_id(run_id):
             with suppress(OSError):
-                yield os.lstat(os.path.join(folder, name)).st_mtime, run_id
-
-
-def _lock(file: AppendFile) -> None:
-    with suppress(OSError):  # a file system without locks: then nothing tells that the run is under way
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                found = os.lstat(os.path.join(folder, name))
+                if stat.S_ISREG(found.st_mode):
+                    yield found.st_mtime_ns, run_id
 
 
 def _is_torn(path: str) -> bool:

@@ -6,15 +6,26 @@ claimed; a signal may be added to it by any. A journal is deleted when its run e
 
 from __future__ import annotations
 
-import fcntl
 import os
+import stat
+from contextlib import suppress
 
 from ..boundary.recording import encoded
-from .folder import AppendFile, KeepingError, file_of, is_run_id, lines_of, made_folder
+from .folder import (
+    AppendFile,
+    KeepingError,
+    check_folder,
+    file_of,
+    is_file,
+    is_run_id,
+    lines_of,
+    made_folder,
+    remove_abandoned,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, Protocol
 
     class RunJournal(Protocol):
@@ -43,8 +54,9 @@ if TYPE_CHECKING:
     class RunStore(Protocol):
         """Keeps journals by run id."""
 
-        def create(self, run_id: str) -> RunJournal:
-            """A new, claimed journal. Raises `KeepingError`."""
+        def create(self, run_id: str, lines: Iterable[bytes] = ()) -> RunJournal:
+            """A new, claimed journal, which nobody sees before all of `lines` are in it and on the disk. Raises
+            `KeepingError`."""
             ...
 
         def claim(self, run_id: str) -> RunJournal:
@@ -78,54 +90,70 @@ class FileRunStore:
     def __init__(self, folder: str = os.path.join(".halo", "runs")) -> None:
         self._folder = folder
 
-    def create(self, run_id: str) -> RunJournal:
+    def create(self, run_id: str, lines: Iterable[bytes] = ()) -> RunJournal:
         path = file_of(made_folder(self._folder), run_id)
         try:
-            file = AppendFile(path, new=True)
+            remove_abandoned(self._folder)
+            file = AppendFile(f"{path}.new", new=True)
         except OSError as trouble:
             raise KeepingError(f"{path}: cannot be made: {trouble.strerror}") from None
-        if not _claimed(file):
-            raise KeepingError(f"{path}: cannot be locked")
+        try:
+            if not file.lock():
+                raise KeepingError(f"{path}: cannot be locked")
+            _append_all(file, lines)
+            file.sync()
+            if os.path.lexists(path):
+                raise KeepingError(f"{path}: is there already")
+            os.rename(file.path, path)
+            file.path = path
+            _sync_folder(self._folder)
+        except OSError as trouble:
+            _forget(file)
+            raise KeepingError(f"{path}: cannot be made: {trouble.strerror}") from None
+        except KeepingError:
+            _forget(file)
+            raise
         return _FileJournal(file)
 
     def claim(self, run_id: str) -> RunJournal:
         path = file_of(self._folder, run_id)
-        if not os.path.isfile(path):
-            raise Unknown(run_id)
-        try:
-            file = AppendFile(path)
-        except FileNotFoundError:
-            raise Unknown(run_id) from None
-        except OSError as trouble:
-            raise KeepingError(f"{path}: cannot be opened: {trouble.strerror}") from None
-        if not _claimed(file):
+        check_folder(self._folder)
+        file = self._opened(path, run_id)
+        if not file.lock():
             file.close()
             raise Conflict(run_id)
-        if not _is_still(file):  # deleted, by the one who had it, between our opening and our lock
+        if not file.is_still_there():  # deleted, by the one who had it, between our opening and our lock
             file.close()
-            if os.path.exists(path):
-                raise Conflict(run_id)
             raise Unknown(run_id)
         file.drop_torn_line()
         return _FileJournal(file)
 
     def add(self, run_id: str, line: Mapping[str, Any]) -> None:
         path = file_of(self._folder, run_id)
-        if not os.path.isfile(path):
-            raise Unknown(run_id)
+        check_folder(self._folder)
+        file = self._opened(path, run_id)
         try:
-            file = AppendFile(path)
-        except OSError as trouble:
-            raise KeepingError(f"{path}: cannot be opened: {trouble.strerror}") from None
-        try:
-            if _claimed(file):
-                file.drop_torn_line()  # nobody else is writing
-            file.append(encoded(line))
+            if file.is_torn() and file.lock():  # nobody is writing: who was has died
+                file.drop_torn_line()
+                file.append(encoded(line))
+                file.unlock()
+            else:
+                file.append(encoded(line))
             file.sync()
-            if not _is_still(file):
+            if not file.is_still_there():
                 raise Unknown(run_id)
         finally:
             file.close()
+
+    def _opened(self, path: str, run_id: str) -> AppendFile:
+        if not is_file(path):
+            raise Unknown(run_id)
+        try:
+            return AppendFile(path, old=True)
+        except FileNotFoundError:
+            raise Unknown(run_id) from None
+        except OSError as trouble:
+            raise KeepingError(f"{path}: cannot be opened: {trouble.strerror}") from None
 
     def ids(self) -> list[str]:
         try:
@@ -136,15 +164,15 @@ class FileRunStore:
         for name in names:
             run_id = name.removesuffix(".jsonl")
             if name.endswith(".jsonl") and is_run_id(run_id):
-                try:
-                    found.append((os.lstat(os.path.join(self._folder, name)).st_mtime, run_id))
-                except FileNotFoundError:
-                    continue
+                with suppress(FileNotFoundError):
+                    at = os.lstat(os.path.join(self._folder, name))
+                    if stat.S_ISREG(at.st_mode):
+                        found.append((at.st_mtime_ns, run_id))
         return [run_id for _, run_id in sorted(found)]
 
     def peek(self, run_id: str) -> Iterator[bytes]:
         path = file_of(self._folder, run_id)
-        if not os.path.isfile(path):
+        if not is_file(path):
             raise Unknown(run_id)
         return lines_of(path)
 
@@ -181,10 +209,10 @@ class MemoryRunStore:
         self._journals: dict[str, list[bytes]] = {}
         self._claimed: set[str] = set()
 
-    def create(self, run_id: str) -> RunJournal:
+    def create(self, run_id: str, lines: Iterable[bytes] = ()) -> RunJournal:
         if run_id in self._journals:
             raise KeepingError(f"a journal of the run {run_id} is kept already")
-        self._journals[run_id] = []
+        self._journals[run_id] = list(lines)
         self._claimed.add(run_id)
         return _MemoryJournal(self, run_id)
 
@@ -214,6 +242,7 @@ class _MemoryJournal:
     def __init__(self, store: MemoryRunStore, run_id: str) -> None:
         self._store = store
         self._run_id = run_id
+        self._has_claim = True
 
     def lines(self) -> Iterator[bytes]:
         return iter(list(self._store._journals[self._run_id]))
@@ -224,26 +253,37 @@ class _MemoryJournal:
     def sync(self) -> None: ...
 
     def release(self) -> None:
-        self._store._claimed.discard(self._run_id)
+        if self._has_claim:  # once: the claim may be another's by then
+            self._has_claim = False
+            self._store._claimed.discard(self._run_id)
 
     def delete(self) -> None:
-        self._store._journals.pop(self._run_id, None)
+        if self._has_claim:
+            self._store._journals.pop(self._run_id, None)
         self.release()
 
 
-def _claimed(file: AppendFile) -> bool:
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+def _append_all(file: AppendFile, lines: Iterable[bytes]) -> None:
+    pending: list[bytes] = []
+    for line in lines:
+        pending.append(line)
+        if len(pending) >= 1000:
+            file.append(b"".join(pending))
+            pending.clear()
+    file.append(b"".join(pending))
 
 
-def _is_still(file: AppendFile) -> bool:
-    """Whether the opened file is the one that its path names now."""
+def _forget(file: AppendFile) -> None:
+    with suppress(OSError):
+        os.unlink(file.path)
+    file.close()
+
+
+def _sync_folder(path: str) -> None:
+    """Waits until a folder knows on the disk what is in it."""
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        at_path = os.stat(file.path)
-    except FileNotFoundError:
-        return False
-    opened = os.fstat(file.fileno())
-    return (at_path.st_dev, at_path.st_ino) == (opened.st_dev, opened.st_ino)
+        with suppress(OSError):  # not every file system can
+            os.fsync(handle)
+    finally:
+        os.close(handle)

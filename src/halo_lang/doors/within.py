@@ -70,6 +70,13 @@ class Within:
                 self._requests[key] = left - 1
         return None
 
+    def made(self, call: Call, answer: Answer) -> None:
+        """Counts a request that the run made before, in another process."""
+        is_refused = answer.error is not None and answer.error.code == "BEYOND_PLAN"
+        if call.kind == AGENT and call.request is not None and self._counts and not is_refused:
+            key = (call.target, call.request.model)
+            self._requests[key] = self._requests.get(key, 0) - 1
+
     def _refused_tool(self, call: Call) -> Answer | None:
         by = "pipeline" if call.by is None else "agent"
         tool = call.target.partition(".")[0]

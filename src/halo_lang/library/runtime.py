@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 
 from ..app.clock import new_run_id
-from ..app.kept import Kept, write_opening
+from ..app.kept import Kept, opening_line
 from ..app.own import own_model, own_providers
-from ..app.resuming import Given, ResumeError, check_program, claim, resume, signal_line, write_answers
+from ..app.resuming import Given, ResumeError, check_program, claim, resume, signal_line
 from ..app.running import Host, Recorded, run_live
 from ..app.settings import Settings
 from ..app.underway import What
@@ -32,13 +32,14 @@ from .result import RunResult, public_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
     from typing import Any, Self
 
     from ..app.own import Own, OwnModel
     from ..app.resuming import Resumed
     from ..boundary.call import Answer, Call
     from ..boundary.host import Preview
+    from ..doors.mask import Mask
     from ..doors.stores import RunStore
     from ..language.values import Value
     from ..runtime.driver import Request
@@ -163,9 +164,8 @@ class HaloRuntime:
             raise _public(trouble) from None
         try:
             check_program(resumed, program.checked, changed=False)
-            old = resumed.content.lines
             given = [] if answer is None else [Given("answer", answer, wait=wait)]
-            return await self._resume(write_answers(resumed, given, None, self._tell), old)
+            return await self._resume(resumed, given)
         except (ResumeError, RecordingError, KeepingError) as trouble:
             raise _public(trouble) from None
         finally:
@@ -189,22 +189,22 @@ class HaloRuntime:
         return stop is not None
 
     async def _run(self, what: What, on_event: Callable[[Event], None] | None) -> RunResult:
-        def keep() -> Kept:
+        def keep(begun: What, _: Mask) -> Kept:
             keeper = Keeper(spools=True, tell=self._tell)
-            write_opening(what, keeper)
-            return Kept(what.run_id, keeper, self._store)
+            keeper.write(opening_line(begun))
+            return Kept(begun.run_id, keeper, self._store)
 
         only = None if self._live else Recorded(_NoFeed(), PEOPLE, _refused)
         return await self._under(
             what, lambda host, stop: run_live(what, host, keep=keep, recorded=only, stop=stop), on_event
         )
 
-    async def _resume(self, resumed: Resumed, old: int) -> RunResult:
+    async def _resume(self, resumed: Resumed, given: list[Given]) -> RunResult:
         opening = resumed.opening
         what = What(self._loaded().checked, opening.pipeline, opening.args, resumed.run_id)
         return await self._under(
             what,
-            lambda host, stop: resume(what, host, resumed, self._store, old=old, stop=stop, tell=self._tell),
+            lambda host, stop: resume(what, host, resumed, self._store, given, stop=stop, tell=self._tell),
             self._on_event,
         )
 
@@ -276,7 +276,7 @@ class _NoFeed:
     def withdraw(self, request: Request) -> None: ...
 
 
-def _refused(waiting: list[Request]) -> tuple[Request, Answer] | None:
+def _refused(waiting: Collection[Request]) -> tuple[Request, Answer] | None:
     """The refusal of a call that would be live; what people are asked may pause the run."""
     for request in waiting:
         if request.call.kind not in PEOPLE:
