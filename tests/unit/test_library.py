@@ -211,7 +211,7 @@ async def test_a_stream_gives_events_and_ends_with_the_result(program):
 
 
 async def test_a_stream_gives_tokens_and_can_be_left(program):
-    with ModelServer(Reply("slow words " * 200, slowly=0.05)) as server:
+    with ModelServer(Reply("slow words " * 200, held=True)) as server:
         runtime = HaloRuntime(environment=server.environment).load(program)
         async for event in runtime.stream(args={"x": "1"}):
             if isinstance(event, Tokens):
