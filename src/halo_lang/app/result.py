@@ -73,6 +73,7 @@ def result_json(result: RunResult, printed: list[Value]) -> dict[str, Value]:
         "cost": dollars(account.cost),
         "unsettled": dollars(account.unsettled),
         "usage": {"input": account.input, "output": account.output, "cached": account.cached},
+        "beyondAllowance": list(account.beyond),
         "shadows": [_shadow_json(shadow) for shadow in result.shadows],
         "waits": [public_wait(wait) for wait in result.waits],
         "error": error_json(result.error),

@@ -70,6 +70,8 @@ def explain(result: RunResult, *, quiet: bool = False) -> None:
     for call in result.unanswered:
         if call.kind == "tool" and call.effect in ("write", "external", None):
             print(f"stage {call.stage}: {call.target} was under way and may or may not have happened", file=sys.stderr)
+    for stage in () if quiet else result.account.beyond:
+        print(f"note: input beyond the allowance at stage {stage}: it cost more than its plan counts", file=sys.stderr)
     for shadow in () if quiet else result.shadows:
         became = f"failed: {shadow.error}" if shadow.error else f"answered in {shadow.ms}ms"
         print(f"shadow {shadow.target} (stage {shadow.stage}) {visible(became)}", file=sys.stderr)
