@@ -55,7 +55,7 @@ class Account:
 
 
 def _is_beyond(request: ModelRequest | None, tokens: int) -> bool:
-    """Whether a request had more input than a plan counts: what is written, the allowance, and the replies before it."""
+    """Whether a request had more input than a plan counts: what is written, the allowance, the replies before it."""
     if request is None:
         return False
     texts = [request.system, *(part for part in request.messages[0].parts if isinstance(part, str))]

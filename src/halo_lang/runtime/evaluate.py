@@ -80,7 +80,8 @@ def _text(expr: Text, names: Names) -> Evaluate:
 
     def inserted(frame: Frame) -> Value:
         made = [part if isinstance(part, str) else part(frame) for part in parts]
-        if sum(map(len, made)) > MAX_TEXT:  # said before it is made: a pipeline that calls itself can double it 16 times
+        # Said before it is made: a pipeline that calls itself can double it 16 times.
+        if sum(map(len, made)) > MAX_TEXT:
             raise RunFailure("ARGUMENT_TYPE", f"a text would have more than {MAX_TEXT:,} characters")
         return "".join(made)
 
