@@ -44,9 +44,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     parser.add_argument("run", metavar="RUN", nargs="?", help="the run's id")
     parser.add_argument("--redact", action="store_true", help="use the file's Redact rules on what is exported")
-    parser.add_argument(
-        "--test", action="store_true", help="export beside the file, and print a test"
-    )
+    parser.add_argument("--test", action="store_true", help="export beside the file, and print a test")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     parser.epilog = EXAMPLE
 
