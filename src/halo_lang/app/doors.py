@@ -50,7 +50,7 @@ def live_doors(
     people = People(handlers, preview)
     doors: dict[str, Door] = {
         AGENT: models,
-        TOOL: _tools(tools, publish, keeper),
+        TOOL: _tools(tools, mask, publish, keeper),
     }
     if handlers.on_yield is not None:
         doors[YIELD] = people.answer_yield
@@ -83,7 +83,10 @@ def _masked(door: Door, mask: Mask, refusal: Callable[[Call], Answer | None] | N
 
 
 def _tools(
-    tools: Mapping[str, tuple[Tool, ProviderInstance]], publish: Callable[[Value], None], keeper: Keeper | None
+    tools: Mapping[str, tuple[Tool, ProviderInstance]],
+    mask: Mask,
+    publish: Callable[[Value], None],
+    keeper: Keeper | None,
 ) -> Door:
     async def use(call: Call) -> Answer:
         if keeper is not None and keeper.journal is not None and has_effect(call):
@@ -98,7 +101,9 @@ def _tools(
         given = Given(call.digest, call.denied_paths, call.described)
         try:
             async with asyncio.timeout(limit_s):
-                return Answer(bounded(await instance.call(method, call.args, given)))
+                value = await instance.call(method, call.args, given)
+                # Masked first: a secret that is cut in two would no longer be known as one.
+                return Answer(bounded(mask.value(value)))
         except ToolError as trouble:
             return failed(trouble.code, trouble.message)
         except TimeoutError:

@@ -12,6 +12,7 @@ from ..boundary.call import APPROVAL, TOOL
 from ..boundary.recording import (
     DAMAGE,
     RecordingError,
+    at_least_nothing,
     canonical,
     entry_of,
     numbered,
@@ -244,7 +245,7 @@ class _Reading:
                 self._waits.pop((TOOL, made[0], made[1]), None)
             case "reserved":
                 key = line["target"] + "", scope_of(line["scope"]), bool(line.get("shadow"))
-                self._reserved[key] = int(line["amount"])
+                self._reserved[key] = at_least_nothing(int(line["amount"]))
             case "finish":
                 self._finish = line
                 self._waits = {place_of_wait(wait): wait for wait in waits_in(line, number)}

@@ -246,11 +246,18 @@ def _answer_in(line: Mapping[str, Any]) -> Answer:
         tuple([_use_in(use) for use in uses]) if uses else (),
         get("model", "") + "",
         None if usage is None else _usage_in(usage.get),
-        None if cost is None else round(cost * NANO),
-        round(unsettled * NANO) if unsettled else 0,
+        None if cost is None else at_least_nothing(round(cost * NANO)),
+        at_least_nothing(round(unsettled * NANO)) if unsettled else 0,
         int(get("ms", 0)),
         _text_or_none(get("digest")),
     )
+
+
+def at_least_nothing(amount: int) -> int:
+    """An amount as it stands in a line: one below nothing would make room under a limit. Raises `ValueError`."""
+    if amount < 0:
+        raise ValueError("an amount is below nothing")
+    return amount
 
 
 def _usage_in(get: Callable[[str, int], Any]) -> Usage:

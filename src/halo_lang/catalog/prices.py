@@ -98,10 +98,15 @@ def price_of_answer(model: str, answered: str, on: str, overrides: Mapping[str, 
     """The price of an answer on the day `on`, for a run's own account (runs.md §6), or None.
 
     `model` is the `provider/model` that was asked, `answered` the name that the answer gives, the snapshot as a rule.
-    A name that the table does not know is priced as what was asked. An override of either comes first.
+    A name that the table does not know is priced as what was asked. An override of either comes first. One that is no
+    snapshot of what was asked never makes it cheaper: a server could name any.
     """
     provider, _, _ = model.partition("/")
     snapshot = f"{provider}/{answered}" if answered else model
+    if not _may_answer(snapshot, model):
+        named, asked = (price_of_answer(name, "", on, overrides) for name in (snapshot, model))
+        both = [price for price in (named, asked) if price is not None]
+        return _dearest(both) if len(both) == 2 else next(iter(both), None)
     if overrides:
         for name in (snapshot, model):
             if name in overrides:

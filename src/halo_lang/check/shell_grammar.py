@@ -189,8 +189,7 @@ class _Reader(WordReader):
         if self.ahead(2) == "((":
             if not self.bash:
                 raise self.fail("arithmetic")
-            self.pos += 2
-            self.arithmetic([])
+            self.evaluated_here()
         elif self.ahead() == "(":
             self.pos += 1
             self.commands_until((")",))
@@ -199,6 +198,14 @@ class _Reader(WordReader):
         else:
             self.pos += len(reserved)
             read()
+
+    def evaluated_here(self, *, header: bool = False) -> None:
+        """`((…))`, with the commands that stand in it."""
+        start = self.pos
+        parts: list[Part] = []
+        self.pos += 2
+        self.arithmetic(parts, header=header)
+        self.loose("arithmetic", Word(start, self.pos, tuple(parts)))
 
     def if_(self) -> None:
         self.commands_until(("then",))
@@ -218,8 +225,7 @@ class _Reader(WordReader):
     def for_(self) -> None:
         self.blanks()
         if self.ahead(2) == "((" and self.bash:
-            self.pos += 2
-            self.arithmetic([], header=True)
+            self.evaluated_here(header=True)
             self.blanks()
             if self.ahead() == ";":
                 self.pos += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from ..language.record import Record
+from .shell_options import git_runs, sed_runs, tar_runs
 from .shell_tree import Computed, Word, bare_text, is_one, literal, prefix
 
 TYPE_CHECKING = False
@@ -22,7 +23,9 @@ _OPAQUE = frozenset(
     re.findall(
         r"\S+",
         "alias complete compgen bind enable fc parallel chpst unshare nsenter capsh start-stop-daemon systemd-run at "
-        "batch crontab expect unbuffer entr tmux screen runcon setpriv firejail bwrap proot fakeroot dbus-run-session",
+        "batch crontab expect unbuffer entr tmux screen runcon setpriv firejail bwrap proot fakeroot dbus-run-session "
+        "setarch linux32 linux64 i386 i486 i586 i686 x86_64 uname26 prlimit numactl sg newgrp pkexec xvfb-run cpulimit "
+        "gdb lldb valgrind perf rr cgexec softlimit daemonize schroot fakechroot eatmydata choom uclampset",
     )
 )
 
@@ -51,6 +54,7 @@ class Reading(Record):
 
 
 NOTHING = Reading()
+_LOADER = re.compile(r"ld[-.0-9A-Za-z_]*\.so[.0-9]*\Z")
 OPAQUE = Reading(opaque=True)
 _OPEN = Reading(open=True)
 _READS = Reading(reads_stdin=True, open=True)
@@ -68,7 +72,7 @@ def command_name(word: Word) -> str | None:
 def read_command(words: tuple[Word, ...]) -> Reading:
     """What a command of these words (at least one) runs."""
     name = command_name(words[0])
-    if name is None or name in _OPAQUE:
+    if name is None or name in _OPAQUE or _LOADER.match(name):
         return OPAQUE
     if name in SHELLS:
         return _shell(words, name == "bash")
@@ -335,6 +339,20 @@ def _option_runs(letters: str) -> Callable[[tuple[Word, ...]], Reading]:
     return read
 
 
+def _script(words: tuple[Word, ...]) -> Reading:
+    """`script -c CODE`, `script FILE -- COMMAND`; the shell that it starts reads its stdin otherwise."""
+    return OPAQUE if len(words) > 1 else _READS
+
+
+def _runs(asked: Callable[[tuple[Word, ...]], bool]) -> Callable[[tuple[Word, ...]], Reading]:
+    """A command that is opaque where its words make it run another."""
+
+    def read(words: tuple[Word, ...]) -> Reading:
+        return OPAQUE if asked(words) else NOTHING
+
+    return read
+
+
 def _flock(words: tuple[Word, ...]) -> Reading:
     """`flock [OPTIONS] FILE COMMAND…` and `flock FILE -c CODE`."""
     at = _after_options(words, _Wrapper("sxunoFv", "wE", "shared exclusive unlock nonblock close no-fork", "timeout"))
@@ -360,5 +378,11 @@ _SPECIAL: dict[str, Callable[[tuple[Word, ...]], Reading]] = {
     "hash": _option_runs("p"),
     "mapfile": _option_runs("C"),
     "readarray": _option_runs("C"),
-    "script": _option_runs("c"),
+    "script": _script,
+    "git": _runs(git_runs),
+    "tar": _runs(tar_runs),
+    "gtar": _runs(tar_runs),
+    "bsdtar": _runs(tar_runs),
+    "sed": _runs(sed_runs),
+    "gsed": _runs(sed_runs),
 }

@@ -9,12 +9,14 @@ import sys
 
 from ..app.result import result_json
 from ..app.waits import described
+from ..language.values import to_json
 from .output import visible, write_document
 from .programs import diagnostics_json, wants_colour
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
+    from typing import Any
 
     from ..app.result import RunResult
     from ..check.program import CheckedProgram
@@ -77,9 +79,23 @@ def explain(result: RunResult, *, quiet: bool = False) -> None:
         print(f"shadow {shadow.target} (stage {shadow.stage}) {visible(became)}", file=sys.stderr)
 
 
+def shown_wait(wait: dict[str, Any]) -> str:
+    """A wait with all that is to be known before it is answered: who asks, the arguments, a file's change."""
+    rows = [described(wait)]
+    if wait["kind"] in ("approval", "outcome"):
+        if wait.get("by"):
+            rows.append(f"    asked by agent {wait['by']}")
+        if wait.get("policies"):
+            rows.append(f"    because of the policy {', '.join(wait['policies'])}")
+        for name, value in (wait.get("args") or {}).items():
+            rows.append(f"    {name}: {value if isinstance(value, str) else to_json(value)}")
+        rows += [f"    {row}" for row in str(wait.get("difference") or "").splitlines()]
+    return "\n".join(rows)
+
+
 def _explain_pause(result: RunResult) -> None:
     for wait in result.waits:
-        print(f"waits: {visible(described(wait))}", file=sys.stderr)
+        print(f"waits: {visible(shown_wait(wait))}", file=sys.stderr)
     print(f"paused, and kept in .halo/runs until it ends; go on with: halo resume {result.run_id}", file=sys.stderr)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ..app.kept import read_journal
-from ..app.waits import described, public_wait
+from ..app.waits import public_wait
 from ..boundary.recording import RecordingError
 from ..doors.folder import file_of
 from ..doors.recordings import is_under_way
@@ -39,7 +39,7 @@ def execute(options: Namespace) -> int:
         since = run["waits"][0]["since"] if run["waits"] else run["startedAt"]
         print(visible(f"{run['runId']}  {run['status']}  {run['pipeline']} ({run['file']})  since {since}"))
         for wait in run["waits"]:
-            print(visible(f"  {described(wait)}"))
+            print(visible(f"  {shown_wait(wait)}"))
         if run["message"]:
             print(visible(f"  {run['message']}"))
     if not runs and not options.quiet:

@@ -112,7 +112,8 @@ def _spellings(value: str) -> Iterator[str]:
     """The secret as it stands, without blanks around it, and both as JSON may write them inside a string."""
     from json import dumps
 
-    for text in (value, value.strip()):
+    # What stands after the word of a scheme, as in `Bearer …`, is a secret without it too.
+    for text in (value, value.strip(), value.strip().partition(" ")[2].strip()):
         yield text
         yield dumps(text)[1:-1]
         yield dumps(text, ensure_ascii=False)[1:-1]

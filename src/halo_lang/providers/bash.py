@@ -43,6 +43,7 @@ class Bash:
 
     def __init__(self, settings: Mapping[str, Any], host: ProviderHost) -> None:
         self._variables = _variables(host.environment.process, settings.get("env") or {})
+        self._secrets = {name: str(value) for name, value in (settings.get("env") or {}).items()}
         bash = shutil.which("bash", path=self._variables.get("PATH", os.defpath))
         if bash is None:
             raise ConfigError("there is no bash on the PATH, and a Bash tool runs its commands with it")
@@ -107,6 +108,7 @@ class Bash:
                 None if stdin is None else stdin.encode(),
                 self._cwd,
                 self._variables,
+                self._secrets,
             )
         except OSError as trouble:
             if not os.path.isdir(self._cwd):

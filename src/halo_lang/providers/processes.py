@@ -31,9 +31,15 @@ _REAP_S = 2.0
 
 
 class Output(asyncio.Protocol):
-    """What a program wrote to one stream: its beginning and its end, and how much there was."""
+    """What a program wrote to one stream: its beginning and its end, and how much there was.
 
-    def __init__(self) -> None:
+    Where something is left out, `secrets` (values by variable) are replaced first: half of one at the cut would no
+    longer be known as a secret, and so not be masked later.
+    """
+
+    def __init__(self, secrets: Mapping[str, str] | None = None) -> None:
+        named = {value.encode(): f"[Env.{name}]".encode() for name, value in (secrets or {}).items() if value}
+        self._secrets = sorted(named.items(), key=lambda item: len(item[0]), reverse=True)
         self.head = bytearray()
         self.tail = bytearray()
         self.total = 0
@@ -60,17 +66,28 @@ class Output(asyncio.Protocol):
         if whole and self.total <= keep:
             return (self.head + self.tail).decode("utf-8", "replace")
         half = min(keep, KEPT) // 2
-        data = self.head + self.tail
-        head, tail = _start(bytes(data[:half])), _end(bytes(data[len(data) - half :]))
+        if whole:
+            first = last = self._masked(bytes(self.head + self.tail))
+        else:  # a secret that the buffers end or begin in is not whole in either: what it can reach is left out too
+            reach = max((len(secret) - 1 for secret, _ in self._secrets), default=0)
+            first = self._masked(bytes(self.head))
+            first, last = first[: len(first) - reach], self._masked(bytes(self.tail))[reach:]
+        head, tail = _start(first[:half]), _end(last[max(0, len(last) - half) :])
         note = f"[left out here: {self.total - len(head) - len(tail):,} bytes]"
         return f"{head.decode('utf-8', 'replace')}\n{note}\n{tail.decode('utf-8', 'replace')}"
+
+    def _masked(self, data: bytes) -> bytes:
+        for secret, mark in self._secrets:
+            data = data.replace(secret, mark)
+        return data
 
 
 class Process:
     """A program under way.
 
     `arguments` makes its arguments from the number of the descriptor that `data` can be read from (None where there is
-    none). It has no terminal; without `stdin` it reads nothing. Raises `OSError` where it cannot be started.
+    none). It has no terminal; without `stdin` it reads nothing. `secrets` are replaced where output is cut. Raises
+    `OSError` where it cannot be started.
     """
 
     def __init__(
@@ -81,6 +98,7 @@ class Process:
         stdin: bytes | None,
         cwd: str,
         variables: Mapping[str, str],
+        secrets: Mapping[str, str] | None = None,
     ) -> None:
         opened: list[int] = []
         try:
@@ -98,7 +116,7 @@ class Process:
         finally:
             for fd in opened:
                 os.close(fd)
-        self.stdout, self.stderr = Output(), Output()
+        self.stdout, self.stderr = Output(secrets), Output(secrets)
         self._transports: list[asyncio.ReadTransport] = []
 
     async def finish(self, timeout_s: float, linger_s: float) -> tuple[Output, Output, int]:

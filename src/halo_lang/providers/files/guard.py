@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _KEPT = ".halo"
 _ENVIRONMENT = ".env"
 _INVISIBLE = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0") | {chr(c) for c in range(0xFE00, 0xFE10)}
-_FIXED = (".git", "halo.toml", "halo.lock")
+_FIXED = (".git", "halo.toml", "halo.lock", ".mcp.json")
 
 
 class Guard(Record):
@@ -61,7 +61,8 @@ def refuse_names(names: Sequence[str], *, writes: bool) -> None:
             )
         if writes and folded(name) in _FIXED:
             raise ToolError(
-                f"{shown(text_of(names))} is never written: `.git`, `halo.toml` and `halo.lock` are the user's own"
+                f"{shown(text_of(names))} is never written: `.git`, `.mcp.json`, `halo.toml` and `halo.lock` are the "
+                "user's own"
             )
 
 
