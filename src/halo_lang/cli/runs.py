@@ -10,6 +10,7 @@ from ..boundary.recording import RecordingError
 from ..doors.folder import file_of
 from ..doors.recordings import is_under_way
 from ..doors.stores import Unknown
+from .ending import shown_wait
 from .keep import RUNS, run_store
 from .output import visible, write_document
 
