@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from programs import expressions, shape, trees
 
@@ -70,6 +70,8 @@ SOUP = [
         '"""\n a\n  {{ b. }}\n"""',
     ),
 ]
+# How long an example takes says nothing about it.
+timeless = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 soup = st.lists(st.sampled_from(SOUP), max_size=60)
 
 
@@ -105,11 +107,13 @@ def held(source: Source) -> None:
 @example(b'pipeline P(): "\xe9" \xe9')
 @example(b'"""\\')
 @example(b'"\\')
+@timeless
 def test_any_bytes(data: bytes) -> None:
     held(decode("x.halo", data)[0])
 
 
 @given(st.text(max_size=100))
+@timeless
 def test_any_text(text: str) -> None:
     held(Source("x.halo", text))
     held(Source("x.halo", f'pipeline P(x: Any):\n x |> A.go("{text}") |<> loop(A, """{text}""")\n'))
@@ -117,12 +121,13 @@ def test_any_text(text: str) -> None:
 
 
 @given(soup, st.sampled_from(["", " ", "\n"]))
-@settings(max_examples=300)
+@timeless
 def test_any_tokens(parts: list[str], between: str) -> None:
     held(Source("x.halo", between.join(parts)))
 
 
 @given(trees(), st.data())
+@timeless
 def test_any_damage(tree: Program, data: st.DataObject) -> None:
     text = print_program(tree)
     at = data.draw(st.integers(0, len(text)))
@@ -131,7 +136,7 @@ def test_any_damage(tree: Program, data: st.DataObject) -> None:
 
 
 @given(st.text(st.sampled_from(list('ab \t\n\r\\"{}u41')), max_size=40))
-@settings(max_examples=300)
+@timeless
 def test_places_in_strings_lie_in_the_string(text: str) -> None:
     written = f'pipeline P(a: Any):\n  a\n    |<> loop(A, """{text}""")'
     source = Source("x.halo", written)
@@ -153,7 +158,7 @@ def formatted(text: str) -> str:
 
 
 @given(trees())
-@settings(max_examples=300)
+@timeless
 def test_printing_and_parsing_give_the_same_tree(tree: Program) -> None:
     text = print_program(tree)
     assert shape(parsed(text).declarations) == shape(tree.declarations)
@@ -161,6 +166,7 @@ def test_printing_and_parsing_give_the_same_tree(tree: Program) -> None:
 
 
 @given(expressions())
+@timeless
 def test_an_expression_alone(tree: object) -> None:
     text = expression_text(tree, templates=True)  # type: ignore[arg-type]
     again, found = parse_expression(text)
@@ -169,7 +175,7 @@ def test_an_expression_alone(tree: object) -> None:
 
 
 @given(trees(), st.data())
-@settings(max_examples=300)
+@timeless
 def test_formatting_keeps_the_tree_and_the_comments_and_is_settled_after_once(
     tree: Program, data: st.DataObject
 ) -> None:

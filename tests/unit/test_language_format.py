@@ -165,9 +165,8 @@ def test_long_lines_break_at_brackets() -> None:
     long = "a" * 60
     assert_settles_as(
         f'pipeline P():\n  x\n    |> A.b("{long}", k: ["{long}", "{long}"], c: d) as e\n',
-        f'pipeline P():\n  x\n    |> A.b(\n         "{long}",\n'
-        f'         k: [\n           "{long}",\n           "{long}",\n'
-        "         ],\n         c: d,\n       ) as e\n",
+        f'pipeline P():\n  x\n    |> A.b(\n         "{long}",\n         k: [\n           "{long}",\n           '
+        f'"{long}",\n         ],\n         c: d,\n       ) as e\n',
     )
     assert_settles_as(f"policy P : {long}(1) & {long}(2) & B(3)\n", f"policy P : {long}(1)\n  & {long}(2)\n  & B(3)\n")
     assert_settles_as(f"agent A [a/b, {long}: 1, {long}: 2]\n", f"agent A [\n  a/b,\n  {long}: 1,\n  {long}: 2,\n]\n")
