@@ -59,13 +59,12 @@ def tokenize(text: str, base: int = 0) -> Tokens:
     forbidden = not plain and _has_forbidden(text)
     cut = _FORBIDDEN.sub(" ", text) if forbidden else text
     lead = len(cut) - len(cut.lstrip(_BLANKS))
-    raw = _TOKEN.findall(cut, lead)
-    if plain or (text.isascii() and not any(map(text.__contains__, _OTHER_BLANKS))):
-        texts = list(map(str.rstrip, raw))
-    else:
-        texts = list(map(str.rstrip, raw, repeat(_BLANKS)))
-    starts = list(accumulate(map(len, raw), initial=base + lead))
-    del raw
+    texts = _TOKEN.findall(cut, lead)
+    starts = list(accumulate(map(len, texts), initial=base + lead))
+    blanks = None if plain or (text.isascii() and not any(map(text.__contains__, _OTHER_BLANKS))) else _BLANKS
+    for k in range(0, len(texts), _CHUNK):  # piece by piece, so that not all are held twice
+        some = texts[k : k + _CHUNK]
+        texts[k : k + _CHUNK] = map(str.rstrip, some) if blanks is None else map(str.rstrip, some, repeat(blanks))
     kinds = "".join(map(itemgetter(0), texts)).translate(_KINDS)
     if "//" in text:
         slashes = [_COMMENT if k == _SLASH and t != _SLASH else k for k, t in zip(kinds, texts, strict=True)]
@@ -162,6 +161,7 @@ def forbidden_characters(tokens: Tokens, text: str, most: int) -> list[Diagnosti
 
 
 _ENDS = 4
+_CHUNK = 10_000
 _COMMENT, _SLASH = "c", "/"
 _REMOVE = "remove the character"
 _BLANKS = " \t\r\n"
