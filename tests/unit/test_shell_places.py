@@ -202,6 +202,99 @@ def test_a_value_has_no_place(written: str, why: str) -> None:
         assert written[diagnostic.span.start : diagnostic.span.end].startswith("{{")
 
 
+EVALUATED_LATER = [
+    "c={{v}}; a=([c]=1)",
+    "c={{v}}; a+=([c]=1)",
+    "c={{v}}; a=([$c]=1)",
+    'c={{v}}; a=(["$c"]=1)',
+    "c={{v}}; declare a=([c]=1)",
+    "c={{v}}; readonly a=([c]=1)",
+    "set -- {{v}}; a=([$1]=1)",
+    "f() { a=([$1]=1); }; f {{v}}",
+    "for x in {{v}}; do a=([x]=1); done",
+    "read x <<< {{v}}; a=([x]=1)",
+    'export x={{v}}; bash -c "a=([x]=1)"',
+    "c={{v}}; read a[c] <<< 1",
+    "c={{v}}; a=(1); unset a[c]",
+    'c={{v}}; unset "a[c]"',
+    "c={{v}}; declare a[c]=1",
+    'c={{v}}; wait -n -p "a[c]"',
+    "c={{v}}; ls {a[c]}>/dev/null",
+    "echo {{v}} > >(bash)",
+    "cat > >(bash) <<< {{v}}",
+    "tee >(bash) <<< {{v}}",
+    "f() { bash; }; f <<< {{v}}",
+    "c={{v}}; PS4=$c; set -x; :",
+    "sed -f - f <<< {{v}}",
+    "awk -f - f <<< {{v}}",
+    "awk -f- f <<< {{v}}",
+    "sed -nf /dev/stdin f <<< {{v}}",
+    "sed --file=- f <<< {{v}}",
+    "echo {{v}} | sed -f - f",
+    'c={{v}}; printf -v "a[c]" x',
+    "c={{v}}; printf -va[c] x",
+    'c={{v}}; test -v "a[c]"',
+    'c={{v}}; [ -v "a[c]" ]',
+    'c={{v}}; [[ -v "a[c]" ]]',
+    'c={{v}}; mapfile "a[c]" < f',
+    'c={{v}}; export "a[c]=1"',
+    "c={{v}}; local a[c]=1",
+    "c={{v}}; typeset a[c]=1",
+    'c={{v}}; x=a[c]; read "$x" <<< 1',
+    "c={{v}}; PROMPT_COMMAND=$c",
+    "export PS4={{v}}; bash -x f",
+    "c={{v}}; set -o xtrace; :",
+    'c={{v}}; export PS4="$c"; bash -xc :',
+    'c={{v}}; read PS4 <<< "$c"; set -x; :',
+    'c={{v}}; getopts a "a[c]"',
+    "f() { python3; }; f <<< {{v}}",
+    "f() { echo {{v}}; }; f | bash",
+    "f() { bash; }; echo {{v}} | f",
+    "f() { echo {{v}}; }; { f; } | sudo sh",
+    "{ bash; } <<< {{v}}",
+    "if true; then sh; fi <<< {{v}}",
+    "echo {{v}} > f; bash f",
+    "echo {{v}} > f; bash < f",
+    "echo {{v}} > f; . f",
+    "echo {{v}} > f; sh ./f",
+    "echo {{v}} >&3 3> >(cat)",
+    "exec 3<<< {{v}}; bash <&3",
+    "exec <<< {{v}}; bash",
+    "bash <(echo {{v}})",
+    "source <(echo {{v}})",
+    "python3 <(echo {{v}})",
+    "while read x; do $x; done <<< {{v}}",
+    'x={{v}}; bash <<< "$x"',
+    'x={{v}}; echo "$x" | bash',
+]
+"""Commands that would evaluate or run, in a second step, what they were given as data."""
+
+
+@pytest.mark.parametrize("written", EVALUATED_LATER)
+def test_a_value_has_no_place_where_it_is_evaluated_later(written: str) -> None:
+    command, diagnostics = place_values(text(written))
+    assert command is None
+    assert {d.code for d in diagnostics} == {"SHELL_PLACE"}
+
+
+ORDINARY = [
+    "python3 run.py <<< {{v}} > out.txt",
+    "cat <<E | sort > f\n{{v}}\nE",
+    "bash run.sh {{v}} 2>&1 | tee log",
+    "a=(1 2); echo ${a[0]} {{v}}",
+    "ls [a-z]* | grep {{v}} | head -3 > f",
+    "x={{v}}; sed -n 's/a/b/p' f; echo \"$x\"",
+    "git commit -m {{v}} && tar -czf {{w}} .",
+    "grep -e {{v}} f | awk '{print $1}' | sed 's/a/b/'",
+    'echo "$(cat {{v}})" > {{w}}',
+]
+
+
+@pytest.mark.parametrize("written", ORDINARY)
+def test_ordinary_commands_keep_their_places(written: str) -> None:
+    assert "HALO_V1" in placed(written)
+
+
 def test_each_value_without_a_place_is_named_and_no_other() -> None:
     written = "echo {{a}} $(({{b.c}})) {{d}} # {{e}}"
     _, diagnostics = place_values(text(written))

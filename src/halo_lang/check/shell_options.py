@@ -59,7 +59,7 @@ def git_runs(words: tuple[Word, ...]) -> bool:
     if name is None or name in _GIT_RUNNING:
         return True
     if name == "config":
-        return any(t.startswith("alias.") or t.startswith("!") for t in rest)
+        return any(t.startswith(("alias.", "!")) for t in rest)
     if name in ("bisect", "submodule"):
         return "run" in rest or "foreach" in rest
     if name == "clone" and any(t.startswith(("-c", "-u")) for t in rest):
@@ -117,6 +117,8 @@ def sed_runs(words: tuple[Word, ...]) -> bool:
             elif len(name) > 3 and "--file".startswith(name):
                 elsewhere = True
                 at += not given
+                if at >= len(words) or _reads_stdin(prefix(words[at]).partition("=")[2] if given else words[at]):
+                    return True
             elif name == "--line-length":
                 at += not given
         else:
@@ -131,12 +133,22 @@ def sed_runs(words: tuple[Word, ...]) -> bool:
                     at += 1
                     programs.append(words[at])
             elif letter in ("f", "l") and letter:
-                elsewhere = elsewhere or letter == "f"
-                at += len(text) == taking + 1
+                attached = len(text) > taking + 1 or len(words[at].parts) > 1
+                at += not attached
+                if letter == "f":
+                    elsewhere = True
+                    if at >= len(words) or _reads_stdin(text[taking + 1 :] if attached else words[at]):
+                        return True
         at += 1
     if not elsewhere:
         programs += operands[:1]
     return any(_program_runs(p, 0) for p in programs)
+
+
+def _reads_stdin(file: str | Word) -> bool:
+    """Whether a program's file may be no file on the disk."""
+    name = file if isinstance(file, str) else literal(file)
+    return not name or name == "-" or name.startswith(("/dev/", "/proc/"))
 
 
 def _program_runs(word: Word, start: int) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from .shell_grammar import parse
+from .shell_hazards import hazard
 from .shell_lexer import ANSI, BARE, SINGLE
 from .shell_tree import (
     SLOT,
@@ -44,6 +45,14 @@ _REASONS: dict[str, tuple[str, str | None]] = {
     "backquotes": ("stands in backquotes, where quotes mean something else", "write `$(…)`"),
     "parameter": ("stands in `${…}`, whose quotes are read in several ways", "insert it outside the braces"),
     "index": ("stands in the index of an array, which bash evaluates", _AS_ARGUMENT),
+    "indexes": (
+        "stands in a command with the index of an array, which bash evaluates",
+        "make two calls of it, or write the index as a number",
+    ),
+    "traced": (
+        "stands in a command that sets what bash itself runs",
+        "leave the variable out, or make two calls",
+    ),
     "verbatim": (
         "stands in a here-document whose delimiter is quoted, where nothing is inserted",
         "take the quotes off the delimiter, and write `\\\\$` for a dollar sign",
@@ -167,6 +176,9 @@ class _Places:
                 self.loose(loose)
             for group in script.groups:
                 self.redirects(group.redirects)
+        reason = hazard(scripts, self.source)
+        if reason:
+            self.refuse_all(reason)
 
     # Marks --------------------------------------------------------------------------------------------------------
 
@@ -363,13 +375,28 @@ def _evaluates(script: Script, depth: int = 0) -> bool:
     """Whether a script, not counting those nested in its words, evaluates what a variable or an argument holds."""
     if script.evaluated or depth > 8:
         return True
+    for command in script.commands:
+        for word in command.assignments:
+            name = _ASSIGNED.match(prefix(word))
+            if (name is None or _RUN_BY_BASH.match(name[1])) and any(isinstance(p, Computed) for p in word.parts):
+                return True
     return any(_command_evaluates(c.words, depth) for c in script.commands if c.words)
+
+
+def _only_slots(word: Word) -> bool:
+    return not any(isinstance(p, Computed) for p in word.parts)
 
 
 def _command_evaluates(words: tuple[Word, ...], depth: int) -> bool:
     name, rest = command_name(words[0]), words[1:]
     reading = read_command(words)
     if reading.opaque or reading.reads_stdin or name == "let" or depth > 8:
+        return True
+    if any(literal(w) is None and not _only_slots(w) for w in _program_words(name or "", words)):
+        return True
+    if name in _MAKES and any(literal(w) is None for w in rest):
+        return True
+    if name == "set" and any(re.match(r"-[A-Za-z]*x|xtrace", prefix(w)) for w in rest):
         return True
     if name in _TAKE_NAMES and any(literal(w) is None for w in rest):
         return True

@@ -80,8 +80,8 @@ class Simple(Record):
 
 
 class Loose(Record):
-    """Words outside simple commands. `role` is `for`, `case`, `pattern`, `test` or `arithmetic`; a test's words include its
-    operators as written."""
+    """Words outside simple commands. `role` is `for`, `case`, `pattern`, `test` or `arithmetic`; a test's words include
+    its operators as written."""
 
     role: str
     words: tuple[Word, ...]
