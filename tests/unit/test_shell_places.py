@@ -203,6 +203,7 @@ def test_a_value_has_no_place(written: str, why: str) -> None:
 
 
 EVALUATED_LATER = [
+    "echo {{v}} > f; read x < f; echo $((x))",
     "c={{v}}; a=([c]=1)",
     "c={{v}}; a+=([c]=1)",
     "c={{v}}; a=([$c]=1)",

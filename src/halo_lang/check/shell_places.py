@@ -277,7 +277,7 @@ class _Places:
         if fed and unknown:
             self.reads(redirects, "stdin")
         if name in _READ_VARIABLES and self.evaluating:
-            self.reads(redirects, "binding")
+            self.refuse_all("binding")
         for code in reading.code:
             self.refuse("code", *code.words)
             self.bind(*words)
