@@ -277,6 +277,7 @@ class _Places:
         if fed and unknown:
             self.reads(redirects, "stdin")
         if name in _READ_VARIABLES and self.evaluating:
+            self.refuse("builtin", *words[1:])
             self.refuse_all("binding")
         for code in reading.code:
             self.refuse("code", *code.words)
