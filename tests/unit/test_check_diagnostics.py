@@ -36,6 +36,8 @@ KNOWN = {
         "Odd", "tool", "Odd names.", (),
         lambda _: (Method("c", "C.", ANYTHING, READ), Method("b_c", "B, C.", ANYTHING, READ)),
     ),
+    "Broken": Provider("Broken", "tool", "", (), lambda _: None, open=True, broken="`Broken` cannot be used."),
+    "Open": Provider("Open", "tool", "Nothing is known of it.", (), lambda _: None, open=True),
 }  # fmt: skip
 
 AGENT = "agent A [openai/gpt-4o]\n"
