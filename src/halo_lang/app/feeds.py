@@ -201,8 +201,9 @@ class ResumeFeed:
 
     `before` and `since` are the entries of the first two. `caught_up` is called once, before the run gets anything that
     it did not have before; where the program has `changed` recorded answers match in other places too, and `caught_up`
-    may refuse to go on, by raising. `fed` is told of every answer that the run had before. `signals` gives the events
-    that were sent to the run so far, and `delivered` writes down that one of them was delivered.
+    may refuse to go on, by raising. `handed` is told of every answer that the run gets from the journal, and whether it
+    is one that it did not have before. `signals` gives the events that were sent to the run so far, and `delivered`
+    writes down that one of them was delivered.
     """
 
     def __init__(
@@ -212,7 +213,7 @@ class ResumeFeed:
         *,
         changed: bool = False,
         caught_up: Callable[[ResumeFeed], None],
-        fed: Callable[[Call, Answer], None] | None,
+        handed: Callable[[Call, Answer, bool], None],
         signals: Callable[[], list[Signal]],
         delivered: Callable[[Call, str, Answer], None],
     ) -> None:
@@ -221,7 +222,7 @@ class ResumeFeed:
         kinds = {entry.kind for entry in since}
         self._since = Journal(iter(since), rules=rules, answers=lambda call: call.kind in kinds)
         self._caught_up: Callable[[ResumeFeed], None] | None = caught_up
-        self._fed = fed
+        self._handed = handed
         self._read_signals = signals
         self._signals: list[Signal] = []
         self._known: set[str] = set()
@@ -244,8 +245,7 @@ class ResumeFeed:
         hit = self._before.take()
         if hit is not None:
             self._since.withdraw(hit.request)
-            if self._fed is not None:
-                self._fed(hit.request.call, hit.entry.answer)
+            self._handed(hit.request.call, hit.entry.answer, False)
         else:
             if self._caught_up is not None:
                 caught_up, self._caught_up = self._caught_up, None
@@ -254,6 +254,7 @@ class ResumeFeed:
             if hit is None:
                 return self._signalled() if self._listening and self._signals else None
             self._before.withdraw(hit.request)
+            self._handed(hit.request.call, hit.entry.answer, True)
         self._listens_no_more(hit.request)
         return hit.request, hit.entry.answer
 
@@ -266,6 +267,10 @@ class ResumeFeed:
     def unused(self) -> Collection[Entry]:
         """What the run had before and has not asked for again."""
         return self._before.unused()
+
+    def not_handed(self) -> list[int]:
+        """The numbers of the lines of a person's answers that the run has not got."""
+        return [entry.number for entry in self._since.unused()]
 
     def _look_for_signals(self) -> None:
         for signal in self._read_signals():

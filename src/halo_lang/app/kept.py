@@ -70,7 +70,7 @@ class Kept:
 
     `keeper` writes its lines. `recording_path` is the recording's file where it holds the lines as they were; from them
     the journal of a run that pauses is made, in `store`. `journaled` is what the journal of a run that goes on holds,
-    and `feed` what answers it from there.
+    `feed` what answers it from there, and `given` the lines of a person's answers among that, by their numbers.
     """
 
     def __init__(
@@ -82,6 +82,7 @@ class Kept:
         recording_path: str | None = None,
         journaled: Journaled | None = None,
         feed: ResumeFeed | None = None,
+        given: Mapping[int, Mapping[str, Any]] | None = None,
     ) -> None:
         self._run_id = run_id
         self._store = store
@@ -89,6 +90,7 @@ class Kept:
         self.keeper = keeper
         self.journaled = journaled
         self.feed = feed
+        self._given = given or {}
 
     def is_uncertain(self, call: Call) -> bool:
         """Whether nobody can know if this call happened: it had begun, and no answer was written."""
@@ -125,6 +127,8 @@ class Kept:
         try:
             if keeper.is_broken:
                 return
+            for number in self.feed.not_handed() if self.feed is not None else ():
+                keeper.not_handed_in(self._given[number])
             keeper.finish(result.status, result.output, error_json(result.error), result.waits)
             if result.status == "paused" and journal is None:
                 self._new_journal().release()

@@ -6,10 +6,13 @@ ended, an answer that fits no wait, a program that changed. Read `waits.py` for 
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ..boundary.call import APPROVAL, LISTEN, TOOL, YIELD
-from ..boundary.recording import RecordingError
+from ..boundary.recording import RecordingError, numbered
 from ..catalog.describe import READ
 from ..check.identity import changed_parts, part_keys, source_key
+from ..doors.folder import lines_of
 from ..doors.keeping import Keeper
 from ..doors.stores import Conflict, Unknown
 from ..language.record import Record, replace
@@ -21,7 +24,7 @@ from .waits import OUTCOME, described, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
     from ..boundary.call import Answer, Call
@@ -248,18 +251,28 @@ async def resume(
         durable = bool(resumed.opening.more.get("checkpoint"))
         keeper = Keeper(recording, journal, redact=redact, durable=durable, tell=tell)
         old = resumed.journaled.lines
-        keeper.answered_by_hand([{"type": "resume", "at": now()}, *answer_lines(resumed.waits, answers, mask)])
+        lines = answer_lines(resumed.waits, answers, mask)
+        unrecorded = _unrecorded(journal, recording)
+        keeper.goes_on({"type": "resume", "at": now()}, lines)
         journaled = read_journal(journal.lines())
+
+        def handed(call: Call, answer: Answer, is_new: bool) -> None:
+            if is_new or unrecorded(call):
+                keeper.handed_in(call, answer)
+            if within is not None and not is_new:
+                within.made(call, answer)
+
         feed = ResumeFeed(
             entries_of(journal, 1, old),
-            list(entries_of(journal, old + 1, journaled.lines)),
+            list(entries_of(journal, old + 1, old + 1 + len(lines))),
             changed=changed,
             caught_up=caught_up,
-            fed=None if within is None else within.made,
+            handed=handed,
             signals=lambda: signals_of(journal),
             delivered=_delivers(keeper),
         )
-        return Kept(resumed.run_id, keeper, store, journaled=journaled, feed=feed)
+        given = dict(enumerate(lines, old + 2))
+        return Kept(resumed.run_id, keeper, store, journaled=journaled, feed=feed, given=given)
 
     return await run_live(what, replace(host, watcher=muted), keep=keep, stop=stop)
 
@@ -270,7 +283,7 @@ def first_feed(keeper: Keeper, journal: RunJournal) -> ResumeFeed:
         iter(()),
         [],
         caught_up=lambda _: None,
-        fed=None,
+        handed=lambda call, answer, is_new: None,
         signals=lambda: signals_of(journal),
         delivered=_delivers(keeper),
     )
@@ -282,6 +295,29 @@ def _delivers(keeper: Keeper) -> Callable[[Call, str, Answer], None]:
         keeper.write({**line, "value": answer.value})
 
     return delivered
+
+
+def _unrecorded(journal: RunJournal, recording: AppendFile | None) -> Callable[[Call], bool]:
+    """Whether an answer that stands in the journal is missing in the recording, asked for each in turn: the process
+    that wrote the two may have died between them."""
+    if recording is None:
+        return lambda call: False
+    if sum(1 for _ in _calls(journal.lines())) == sum(1 for _ in _calls(lines_of(recording.path))):
+        return lambda call: False
+    recorded = Counter(
+        (line["kind"], line["target"], tuple(line.get("scope", ()))) for line in _calls(lines_of(recording.path))
+    )
+
+    def is_unrecorded(call: Call) -> bool:
+        place = call.kind, call.target, call.scope
+        recorded[place] -= 1
+        return recorded[place] < 0
+
+    return is_unrecorded
+
+
+def _calls(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    return (line for _, line in numbered(lines) if line.get("type") == "call")
 
 
 _NOTHING_DONE = ("BEYOND_PLAN", "CHANGED", "CONFIG", "DENIED", "TOOL_ARGUMENTS")

@@ -109,7 +109,8 @@ async def debug_replayed(what: What, feed: ReplayFeed, watcher: Watcher, stepper
 def _replayed(run: UnderWay, feed: ReplayFeed, ending: Ending) -> RunResult:
     for entry in feed.late():
         run.account.add(entry, entry.answer)
-    return run.result(feed.ended_as(ending), (), feed.waits(ending.waits))
+    ended = feed.ended_as(ending)
+    return run.result(ended, (), feed.waits(ended.waits))
 
 
 async def run_live(

@@ -102,25 +102,37 @@ class Keeper:
         if self._tell is not None:
             self._tell(line)
 
-    def answered_by_hand(self, lines: Iterable[Mapping[str, Any]]) -> None:
-        """Writes that a run goes on, with the answers that it was given meanwhile: all of them or none, and on the
-        disk. What was sent to it (a signal), or only says how to go on, is the journal's alone. Raises `KeepingError`.
+    def goes_on(self, resume: Mapping[str, Any], given: Iterable[Mapping[str, Any]]) -> None:
+        """Writes that a run goes on, with what it was given meanwhile: into the journal all of that or nothing, and
+        onto the disk. In the recording each answer stands where the run gets it (`handed_in`). Raises `KeepingError`.
         """
         assert self.journal is not None
-        told = [line for line in lines if line["type"] in ("call", "resume")]
         try:
-            self.journal.append(b"".join(encoded(line) for line in lines))
+            self.journal.append(b"".join(encoded(line) for line in (resume, *given)))
             self.journal.sync()
-            if self._recording is not None:
-                redact = self._redact
-                kept = told if redact is None else [redacted_line(line, redact) for line in told]
-                self._recording.append(b"".join(encoded(line) for line in kept))
         except (KeepingError, RecursionError) as trouble:
             raise self._broken(trouble) from None
+        self._record(resume)
+
+    def handed_in(self, call: Call, answer: Answer) -> None:
+        """Records an answer that stands in the journal already. Raises `KeepingError`."""
+        line = call_line(call, answer)
+        self._record(line)
         if self._tell is not None:
-            for line in told:
-                if line["type"] == "call":
-                    self._tell(line)
+            self._tell(line)
+
+    def not_handed_in(self, line: Mapping[str, Any]) -> None:
+        """Records an answer that stands in the journal, and that the run ended without. Raises `KeepingError`."""
+        self._record({**line, "late": True})
+
+    def _record(self, line: Mapping[str, Any]) -> None:
+        self._check()
+        if self._recording is None:
+            return
+        try:
+            self._recording.append(encoded(line if self._redact is None else redacted_line(line, self._redact)))
+        except (KeepingError, RecursionError) as trouble:
+            raise self._broken(trouble) from None
 
     def _check(self) -> None:
         if self._trouble:
