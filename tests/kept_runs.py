@@ -38,7 +38,7 @@ from halo_lang.language.source import Source
 from halo_lang.language.values import to_json
 
 sys.path.append(str(Path(__file__).parent / "property"))
-from virtual_time import run_virtually  # noqa: E402
+from virtual_time import run_virtually
 
 PROJECT = Project(None, {}, {})
 KEYS = {"OPENAI_API_KEY": "sk-not-a-real-key-0123456789", "SLACK_BOT_TOKEN": "xoxb-not-a-real-token-0123456789"}
@@ -86,7 +86,7 @@ class World:
         def doors(_: Any, *given: Any, **more: Any) -> Any:
             return live_doors(self.answer, *given, **more)
 
-        def tools(program: Any, file: Any, settings: Mapping[str, Any], environment: Any) -> dict[str, Any]:
+        def tools(_program: Any, _file: Any, settings: Mapping[str, Any], *_: Any) -> dict[str, Any]:
             return {name: _Tool(self, name) for name in settings}
 
         async def inline(done: Callable[..., Any], *given: Any) -> Any:

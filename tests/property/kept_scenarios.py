@@ -1,6 +1,5 @@
-"""What may happen to a kept run, by chance: it ends, fails, halts, is stopped, or pauses and is resumed with some of the
-answers that it waits for; and after each of these it is replayed, under other schedules, and must end just so.
-"""
+"""What may happen to a kept run, by chance: it ends, fails, halts, is stopped, or pauses and is resumed with some of
+the answers that it waits for; and after each of these it is replayed, under other schedules, and must end just so."""
 
 from __future__ import annotations
 
@@ -116,7 +115,7 @@ def scenario(text: str, name: str, x: Any, seed: int, *, replays: int = 10) -> C
         os.chdir(folder)
         try:
             watcher = Watching()
-            stop = _stop(chance)
+            stop = Stopping(chance)
             result = begin(program, world, {"x": x}, pipeline=name, watcher=watcher, stop=stop, virtually=stop.run)
             shown += watcher.shown
             for leg in range(MAX_LEGS):
@@ -132,7 +131,7 @@ def scenario(text: str, name: str, x: Any, seed: int, *, replays: int = 10) -> C
     return seen
 
 
-class _stop(Stop):  # noqa: N801
+class Stopping(Stop):
     """A stop that now and then is asked for, at some moment of the run."""
 
     def __init__(self, chance: Random) -> None:
@@ -158,7 +157,7 @@ def _resumed(
     chosen = waits if last else chance.sample(waits, chance.randint(1, len(waits)))
     given = [_given(wait, chance) for wait in chosen]
     given, chosen = _without_what_all_answers(given, chosen)
-    watcher, stop = Watching(), _stop(chance)
+    watcher, stop = Watching(), Stopping(chance)
     went_on = go_on(program, paused.run_id, world, *given, watcher=watcher, stop=stop, virtually=stop.run)
     shown += watcher.shown
     if went_on.status == "paused":
@@ -194,7 +193,9 @@ def _without_what_all_answers(
 def _is_answered(world: Chances, wait: Mapping[str, Any]) -> bool:
     """Whether a handler answers this kind anyway."""
     handlers = world.handlers
-    return {YIELD: handlers.on_yield, APPROVAL: handlers.on_approval, LISTEN: handlers.on_listen}[wait["kind"]] is not None
+    return {YIELD: handlers.on_yield, APPROVAL: handlers.on_approval, LISTEN: handlers.on_listen}[
+        wait["kind"]
+    ] is not None
 
 
 def _given(wait: Mapping[str, Any], chance: Random) -> Given:
@@ -239,8 +240,10 @@ def _made_once(world: Chances, result: RunResult) -> None:
     calls that got none because the run ended before."""
     recording = recording_of(result.run_id)
     late: list[Any] = []
-    kept = [entry for entry in recording.entries(late.append)] + late
-    made = Counter(entry.target for entry in kept if entry.kind in (AGENT, TOOL) and not entry.target.startswith("System."))
+    kept = [*recording.entries(late.append), *late]
+    made = Counter(
+        entry.target for entry in kept if entry.kind in (AGENT, TOOL) and not entry.target.startswith("System.")
+    )
     asked = Counter(world.targets())
     assert all(asked[target] >= count for target, count in made.items())
     unanswered = sum((asked - made).values())

@@ -124,7 +124,7 @@ def _replayed(
     except ConfigError as trouble:
         raise CommandError(str(trouble)) from None
     except RecordingError as trouble:
-        raise CommandError(f"RECORDING_INVALID: {recording.path}: {trouble.message}") from None
+        raise CommandError(f"RECORDING_INVALID: {trouble.message}") from None
     except ValueError as trouble:
         raise CommandError(f"REPLAY_MISMATCH: the pipeline or its input changed: {trouble}") from None
 

@@ -56,8 +56,8 @@ class Recording(Record):
 
     def entries(self, late: Callable[[Entry], None] | None = None) -> Iterator[Entry]:
         """The answers that were handed to the run, in order. Those that came too late for the run, and for any resume
-        of it, are given to `late`, at the end. Raises `RecordingError` for a malformed line, when it comes to it, and
-        where a person changed the run."""
+        of it, are given to `late`, at the end. Raises `RecordingError`, naming the file, for a malformed line, when it
+        comes to it, and where a person changed the run."""
         waiting: list[Entry] = []
         try:
             for number, line in numbered(lines_of(self.path)):
@@ -74,7 +74,9 @@ class Recording(Record):
                 elif kind == "changed":
                     raise RecordingError(f"line {number}: the run was changed in the debugger here")
         except OSError as trouble:
-            raise RecordingError(f"cannot be read: {trouble.strerror}") from None
+            raise RecordingError(f"{self.path}: cannot be read: {trouble.strerror}") from None
+        except RecordingError as trouble:
+            raise RecordingError(f"{self.path}: {trouble.message}") from None
         if late is not None:
             for entry in waiting:
                 late(entry)
@@ -118,8 +120,8 @@ def reopened_recording(folder: str, run_id: str) -> AppendFile | None:
 def read_recording_file(path: str) -> Recording:
     """Looks at the first and the last line of a recording. Raises `RecordingError`, naming the file and the line."""
     try:
-        if not os.path.isfile(path):
-            raise RecordingError("there is no such file")
+        if os.path.exists(path) and not os.path.isfile(path):  # a pipe would be waited for
+            raise RecordingError("is no file")
         first = next(numbered(lines_of(path)), None)
         if first is None:
             raise RecordingError("is empty, and no recording")
