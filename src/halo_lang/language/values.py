@@ -157,27 +157,39 @@ def _encoder() -> Callable[[Value], str]:
 
 
 def _deep_json(value: Value) -> str:
-    """The same without recursion, for values that nest deeper than Python's stack allows."""
+    """The same without recursion, for values that nest deeper than Python's stack allows. Raises `ValueError` for one
+    that holds itself: it would never end."""
     encode = _encoder()
     made: list[str] = []
-    waiting: list[tuple[bool, Value]] = [(False, value)]
+    open_ones: set[int] = set()
+    # What is still to be written: text as it is (True), values (False), and the ends of lists and objects (None).
+    waiting: list[tuple[bool | None, Value]] = [(False, value)]
     while waiting:
         written, one = waiting.pop()
         if written:
             made.append(str(one))
-        elif isinstance(one, list):
-            parts: list[tuple[bool, Value]] = [(True, "[")]
-            for item in one:
-                parts += [(False, item), (True, ",")]
-            waiting += [*(parts[:-1] if one else parts), (True, "]")][::-1]
-        elif isinstance(one, dict):
-            parts = [(True, "{")]
-            for key, item in one.items():
-                parts += [(True, encode(key) + ":"), (False, item), (True, ",")]
-            waiting += [*(parts[:-1] if one else parts), (True, "}")][::-1]
+        elif written is None:
+            open_ones.discard(id(one))
+        elif isinstance(one, list | dict):
+            if id(one) in open_ones:
+                raise ValueError("a value holds itself")
+            open_ones.add(id(one))
+            waiting += [*_opened(one, encode), (None, one)][::-1]
         else:
             made.append(encode(one))
     return "".join(made)
+
+
+def _opened(one: list[Value] | dict[str, Value], encode: Callable[[Value], str]) -> list[tuple[bool | None, Value]]:
+    """A list or an object as the pieces that it is written in."""
+    pieces: list[tuple[bool | None, Value]] = []
+    if isinstance(one, list):
+        for item in one:
+            pieces += [(True, ","), (False, item)]
+        return [(True, "["), *pieces[1:], (True, "]")]
+    for key, item in one.items():
+        pieces += [(True, ","), (True, encode(key) + ":"), (False, item)]
+    return [(True, "{"), *pieces[1:], (True, "}")]
 
 
 def _decoder() -> Callable[[str], Value]:
