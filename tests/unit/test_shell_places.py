@@ -254,10 +254,6 @@ EVALUATED_LATER = [
     "f() { echo {{v}}; }; { f; } | sudo sh",
     "{ bash; } <<< {{v}}",
     "if true; then sh; fi <<< {{v}}",
-    "echo {{v}} > f; bash f",
-    "echo {{v}} > f; bash < f",
-    "echo {{v}} > f; . f",
-    "echo {{v}} > f; sh ./f",
     "echo {{v}} >&3 3> >(cat)",
     "exec 3<<< {{v}}; bash <&3",
     "exec <<< {{v}}; bash",
@@ -279,6 +275,8 @@ def test_a_value_has_no_place_where_it_is_evaluated_later(written: str) -> None:
 
 
 ORDINARY = [
+    "printf '%s' {{v}} > sum.ts && bun test sum.test.ts",
+    "printf '%s' {{v}} > sum.py && python3 -m unittest",
     "python3 run.py <<< {{v}} > out.txt",
     "cat <<E | sort > f\n{{v}}\nE",
     "bash run.sh {{v}} 2>&1 | tee log",

@@ -39,8 +39,7 @@ class _Met:
         self.reason = ""
         self.shells = 0
         self.reading = False
-        self.file_programs = False
-        self.fed = self.written = False
+        self.fed = False
 
     def has_slot(self, *words: Word) -> bool:
         return any(self.source.find(SLOT, w.start, w.end) >= 0 for w in words)
@@ -58,9 +57,7 @@ def hazard(scripts: list[Script], source: str) -> str:
         return met.reason
     if (met.reading or met.shells) and met.fed:
         return "stdin"
-    if (met.shells or met.file_programs) and met.written:
-        return "stdin"
-    return ""
+    return ""  # what runs from a file that the command wrote is the author's own doing: the seed page's tests do so
 
 
 def _script(met: _Met, script: Script, joined: bool, depth: int) -> None:
@@ -90,7 +87,6 @@ def _script(met: _Met, script: Script, joined: bool, depth: int) -> None:
         if met.has_slot(*command.words, *targets) and not runs:
             name = command_name(command.words[0]) if command.words else ""
             met.fed = met.fed or joined or name == "exec"
-            met.written = met.written or name == "tee" or any(">" in r.operator for r in command.redirects)
 
 
 def _feeding(met: _Met, redirects: list[Redirect]) -> None:
@@ -156,7 +152,6 @@ def _command(met: _Met, words: tuple[Word, ...], depth: int) -> bool:
         met.reason = met.reason or inner_met.reason
         met.reading = met.reading or inner_met.reading
         met.shells += inner_met.shells
-        met.file_programs = met.file_programs or inner_met.file_programs
     return runs
 
 
@@ -165,11 +160,9 @@ def _interpreter(met: _Met, name: str, rest: tuple[Word, ...]) -> None:
     texts = [prefix(w) for w in rest]
     if name in _FILE_PROGRAM:
         files = [t for t in texts if re.match(r"-[A-Za-z]*f|--f", t)]
-        met.file_programs = met.file_programs or bool(files)
         if files and any(t in ("-", "") or "/dev/" in t or "/proc/" in t or t.endswith(("f-", "=-")) for t in texts):
             met.reading = True
         return
-    met.file_programs = True
     inline = any(re.match(r"-[A-Za-z]*[cemprEBRS]|--(?:eval|print|run)", t) for t in texts)
     named = any(t and not t.startswith("-") for t in texts)
     if not (inline or named) or any(t in ("-", "-i") or t.startswith(("/dev/", "/proc/")) for t in texts):
