@@ -105,7 +105,8 @@ class ReplayFeed:
             how = "was cancelled" if status else "has no end"
             self._note_once("ended", f"the recorded run {how}; the replay ends where it does")
             return None
-        if self._yields and not self._has_yields and TOOL not in self._live:  # nobody's yes is made up for a real call
+        # Nobody's yes is made up for a call that is real, nor where the recording says who waited.
+        if self._yields and not self._has_yields and TOOL not in self._live and status != "paused":
             self._note_once("yields", "the recording keeps no answers to yields: each is taken as approved")
             return next(iter(self._yields)), Answer({"approved": True})
         request = next(iter(waiting))

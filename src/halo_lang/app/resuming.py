@@ -242,11 +242,6 @@ async def resume(
     journal, muted = resumed.journal, Muted(host.watcher)
     within = host.within
 
-    def caught_up(feed: ResumeFeed) -> None:
-        if changed:
-            _refuse_left_out(feed.unused())
-        muted.is_muted = False
-
     def keep(_: What, mask: Mask) -> Kept:
         durable = bool(resumed.opening.more.get("checkpoint"))
         keeper = Keeper(recording, journal, redact=redact, durable=durable, tell=tell)
@@ -261,6 +256,14 @@ async def resume(
                 keeper.handed_in(call, answer)
             if within is not None and not is_new:
                 within.made(call, answer)
+
+        def caught_up(feed: ResumeFeed) -> None:
+            left = _left_out(feed.unused()) if changed else None
+            if left is not None:
+                if journaled.waits:
+                    keeper.finish("paused", None, None, journaled.waits)  # it waits as it did before
+                raise left
+            muted.is_muted = False
 
         feed = ResumeFeed(
             entries_of(journal, 1, old),
@@ -324,8 +327,8 @@ _NOTHING_DONE = ("BEYOND_PLAN", "CHANGED", "CONFIG", "DENIED", "TOOL_ARGUMENTS")
 """Failures of calls that were surely not made."""
 
 
-def _refuse_left_out(unused: Iterable[Entry]) -> None:
-    """Raises `ResumeError` where calls with an effect are among those that a changed program has not made again."""
+def _left_out(unused: Iterable[Entry]) -> ResumeError | None:
+    """The refusal where calls with an effect are among those that a changed program has not made again."""
     left = [
         entry.target
         for entry in unused
@@ -334,12 +337,13 @@ def _refuse_left_out(unused: Iterable[Entry]) -> None:
         and entry.target not in ("System.Now", "System.Wait")
         and (entry.answer.error is None or entry.answer.error.code not in _NOTHING_DONE)
     ]
-    if left:
-        targets = ", ".join(dict.fromkeys(left))
-        raise ResumeError(
-            "PROGRAM_CHANGED",
-            f"the run has called {targets}, and the changed program goes on without that: undo it, and run anew",
-        )
+    if not left:
+        return None
+    return ResumeError(
+        "PROGRAM_CHANGED",
+        f"the run has called {', '.join(dict.fromkeys(left))}, and the changed program goes on without that: "
+        "undo it, and run anew",
+    )
 
 
 class Muted:

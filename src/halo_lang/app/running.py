@@ -11,6 +11,7 @@ from ..doors.answering import answered, without_waiting
 from ..doors.folder import KeepingError
 from ..doors.mock import Mock
 from ..language.record import Record, replace
+from ..runtime.arguments import with_defaults
 from .clock import now, today
 from .result import RunError, Shadow
 from .underway import UnderWay
@@ -121,7 +122,8 @@ async def run_live(
     recorded: Recorded | None = None,
     stop: Stop | None = None,
 ) -> RunResult:
-    """Runs a pipeline for real. Raises `ConfigError` before anything runs where something is missing.
+    """Runs a pipeline for real. Raises `ConfigError` before anything runs where something is missing, and `ValueError`
+    for arguments that do not fit.
 
     `keep` is called when nothing is missing, with the run as it begins, and gives what writes it down, and what answers
     it from its journal. With `recorded` the run takes answers from a recording.
@@ -134,6 +136,7 @@ async def run_live(
     from .model_door import ModelDoor
     from .preparing import outside, start_tools
 
+    with_defaults(what.program.pipelines[what.pipeline].params, what.args)  # raises for arguments that do not fit
     kinds = EVERYTHING if recorded is None else recorded.live
     watcher, within, settings = host.watcher, host.within, host.settings
     client = ModelClient(settings.environment, settings.project.models, host.file.resolve().parent, host.models)
