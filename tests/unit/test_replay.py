@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from commands import Commands, Said, halo
 from halo_lang.boundary.call import Answer, Call, ToolUse, failed
 from halo_lang.boundary.recording import encoded, finish_line
+from inside import Commands, Said, halo
 from kept_runs import Given, Watching, World, begin, end_of, go_on, replayed
 from recorded import RUN
 

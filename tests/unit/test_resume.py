@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from commands import Commands, halo
 from halo_lang.app.resuming import ResumeError, signal_line
 from halo_lang.boundary.call import Answer, Call, ToolUse
 from halo_lang.boundary.host import ConfigError, Handlers
 from halo_lang.boundary.recording import RecordingError, encoded
 from halo_lang.cli.keep import run_store
 from halo_lang.doors.answering import Stop
+from inside import Commands, halo
 from kept_runs import KEYS, Given, Watching, World, begin, end_of, go_on, replayed, yes
 from recorded import RUN
 
