@@ -127,14 +127,17 @@ def _call_row(line: dict[str, Any]) -> str:
     if line.get("args"):
         row += f" {_short(line['args'])}"
     row += f" → {_short(line['error'])}" if "error" in line else f" → {_short(line.get('value'))}"
-    for use in line.get("toolCalls", ()):
-        row += f"\n           asks for {use.get('target') or use.get('name')} {_short(use.get('args'))}"
     more = [f"{line['ms']}ms"] if "ms" in line else []
     if "cost" in line:
         more.append(f"${line['cost']:.4f}")
     if line.get("late"):
         more.append("too late for the run")
-    return f"{row}  ({', '.join(more)})" if more else row
+    if more:
+        row += f"  ({', '.join(more)})"
+    for use in line.get("toolCalls", ()):
+        wanted = use.get("args", use.get("raw"))
+        row += f"\n           asks for {use.get('target') or use.get('name')} {_short(wanted)}"
+    return row
 
 
 def _short(value: Any) -> str:

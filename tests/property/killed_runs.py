@@ -1,0 +1,176 @@
+"""Real processes of `halo`, killed with SIGKILL at any moment, resumed by the command; and resumes that race.
+
+The effects are lines that commands append to a file outside; by it a person knows what became of a call of unknown
+outcome.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from halo_lang.app.resuming import ResumeError
+from halo_lang.boundary.recording import RecordingError
+from kept_runs import Given, World, begin, checked, go_on
+from recorded import RUN
+
+COMMAND = [sys.executable, "-c", "import sys; sys.argv[0] = 'halo'; from halo_lang.cli.main import entry; entry()"]
+"""`halo` of this interpreter."""
+
+STEPS = 5
+PROGRAM = (
+    'tool Shell : Bash()\npipeline P(x: Any) -> Result:\n  x\n    |* { Step("a"), Step("b") }\n    |> Step("c")\n'
+    '    |! yield("Go?")\n    |* each(i in ["d", "e"], concurrency: 2) => Step(i)\n    |> System.Print("ended")\n'
+    "pipeline Step(n: String) -> Result:\n  n\n"
+    '    |> Shell.run(command: "echo {{n}} >> outside; sleep 0.05")\n'
+)
+SETTLES_S = 0.3
+"""After this a command that outlives its process has done what it does."""
+
+
+def halo(*words: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    return subprocess.Popen(
+        [*COMMAND, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def killed(chance: Random) -> int:
+    """One run, begun with checkpoints and killed at some moment in each of its first legs; gives how often it was
+    killed. Raises `AssertionError` where an effect was lost, or happened twice without a person's word."""
+    before = os.getcwd()
+    with TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            Path("p.halo").write_text(PROGRAM)
+            return _to_the_end(chance)
+        finally:
+            os.chdir(before)
+
+
+def _to_the_end(chance: Random) -> int:
+    kills = 0
+    words: list[str] = ["run", "p.halo", "--pipeline", "P", "x=1", "--checkpoint", "--json"]
+    for leg in range(30):
+        process = halo(*words)
+        if leg < 4:
+            time.sleep(chance.uniform(0.05, 0.6))
+            process.send_signal(signal.SIGKILL)
+        out, err = process.communicate(timeout=60)
+        kills += process.returncode == -signal.SIGKILL
+        time.sleep(SETTLES_S)
+        run = _kept()
+        if run is None:
+            if "ended" in err or process.returncode == 0:
+                break
+            if not Path("outside").exists():
+                continue  # it died before it began: begin anew
+            assert process.returncode == -signal.SIGKILL, err  # it died when all was done but telling it
+            break
+        words = ["resume", run["runId"], "--json", *_answer(run)]
+    assert _outside() == Counter("abcde"), (_outside(), out, err)
+    assert _kept() is None
+    return kills
+
+
+def _kept() -> dict[str, Any] | None:
+    out, _ = halo("runs", "--json").communicate(timeout=60)
+    runs = json.loads(out)["runs"]
+    assert len(runs) <= 1
+    return runs[0] if runs else None
+
+
+def _outside() -> Counter[str]:
+    return Counter(Path("outside").read_text().split()) if Path("outside").exists() else Counter()
+
+
+def _answer(run: dict[str, Any]) -> list[str]:
+    """The words that answer one wait, by what stands in the file outside."""
+    if run["status"] != "paused":
+        return []
+    wait = run["waits"][0]
+    if wait["kind"] == "yield":
+        return ["--yes", "--wait", wait["id"]]
+    assert wait["kind"] == "outcome"
+    (step,) = [value for name, value in wait["args"].items() if isinstance(value, str) and value in "abcde"] or [
+        next(value for value in _texts(wait["args"]) if len(value) == 1 and value in "abcde")
+    ]
+    if _outside()[step]:
+        return ["--done", '{"stdout": "", "stderr": "", "exitCode": 0}', "--wait", wait["id"]]
+    return ["--again", "--wait", wait["id"]]
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for one in inner for text in _texts(one)]
+
+
+RACED = (
+    'tool Files : Workspace("./notes", write: true)\npipeline P(x: Any) -> Result:\n  x\n    |! yield("Go?")\n'
+    '    |> Files.write(path: "a", content: "x")\n'
+)
+
+
+def raced(processes: int = 2) -> None:
+    """Resumes of one run at the same moment, each in a process of its own: one goes on, the others are refused."""
+    before = os.getcwd()
+    program = checked(RACED)
+    with TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            begin(program, World(), run_id=RUN)
+            ready, go = os.pipe(), os.pipe()
+            children = [_racer(program, ready, go, at) for at in range(processes)]
+            for _ in children:
+                os.read(ready[0], 1)
+            os.write(go[1], b"g" * processes)
+            for child in children:
+                os.waitpid(child, 0)
+            for end in (*ready, *go):
+                os.close(end)
+            outcomes = Counter(path.read_text() for path in Path().glob("racer-*"))
+            assert outcomes == Counter({"completed": 1, "RESUME_CONFLICT": processes - 1}), outcomes
+            assert Path("made").read_text() == "made\n"
+        finally:
+            os.chdir(before)
+
+
+def _racer(program: Any, ready: tuple[int, int], go: tuple[int, int], at: int) -> int:
+    child = os.fork()
+    if child:
+        return child
+
+    def make(*_: Any) -> str:
+        with open("made", "a") as file:
+            file.write("made\n")
+        return "made"
+
+    try:
+        world = World(tool=make)
+        os.write(ready[1], b"r")
+        os.read(go[0], 1)
+        try:
+            outcome = go_on(program, RUN, world, Given("yes")).status
+        except (ResumeError, RecordingError) as refused:
+            outcome = refused.code
+        except BaseException as fault:
+            outcome = repr(fault)
+        Path(f"racer-{at}").write_text(outcome)
+    finally:
+        os._exit(0)
