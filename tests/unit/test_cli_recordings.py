@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from commands import Commands, halo
 from halo_lang.boundary.call import Answer, Call, ToolUse, Usage
 from halo_lang.boundary.recording import encoded
 from halo_lang.cli.keep import RECORDINGS
 from halo_lang.doors.folder import AppendFile, file_of
+from inside import Commands, halo
 from kept_runs import World, begin
 from recorded import RUN
 

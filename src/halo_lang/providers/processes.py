@@ -11,6 +11,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import time
 from contextlib import suppress
 
 TYPE_CHECKING = False
@@ -27,6 +28,7 @@ KEPT = 256 * 1024
 """Bytes of a stream that are kept: the first half and the last."""
 
 _POLL_S = 0.02
+_KILL_POLL_S = 0.001
 _REAP_S = 2.0
 
 
@@ -195,7 +197,21 @@ async def end_session(popen: subprocess.Popen[bytes]) -> None:
                 while session_members(popen):
                     await asyncio.sleep(_POLL_S)
     finally:
-        signal_session(popen, signal.SIGKILL, session_members(popen))
+        kill_session(popen)
+
+
+def kill_session(popen: subprocess.Popen[bytes]) -> None:
+    """Kills a program that leads a session, and all that is in it, and waits until none of it runs, at most `_REAP_S`:
+    a process still runs for a moment after the signal was sent, and may have started another just before. Its exit code
+    must not have been taken yet."""
+    until = time.monotonic() + _REAP_S
+    left = session_members(popen)
+    signal_session(popen, signal.SIGKILL, left)
+    while left and time.monotonic() < until:
+        time.sleep(_KILL_POLL_S)
+        left = session_members(popen)
+        if left:
+            signal_session(popen, signal.SIGKILL, left)
 
 
 def signal_session(popen: subprocess.Popen[bytes], number: int, others: tuple[int, ...] = ()) -> None:

@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import signal
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 from ...boundary.host import ToolError
-from ..processes import end_session, session_members, signal_session
+from ..processes import end_session, kill_session, session_members
 from .text import last_lines, one_line
 
 TYPE_CHECKING = False
@@ -150,7 +149,7 @@ class ServerProcess:
         """The last step: kills what is left at once, takes the exit code, closes the pipes."""
         if self._popen.returncode is None:
             self.has_ended()
-            signal_session(self._popen, signal.SIGKILL, session_members(self._popen))
+            kill_session(self._popen)
             with suppress(subprocess.TimeoutExpired):
                 self._popen.wait(END_GRACE_S)
         for transport in self._open:
@@ -202,7 +201,7 @@ class ServerProcess:
                     await to_us.send(SessionMessage(message))
                 except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                     return
-            signal_session(self._popen, signal.SIGKILL, session_members(self._popen))
+            kill_session(self._popen)
 
     async def _write(
         self,
