@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from halo_lang.boundary.host import Environment, Given, ProviderHost, ToolError
@@ -117,6 +117,7 @@ async def _all(tool: Workspace, calls: list[tuple[str, str]]) -> list[Any]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(_CALLS, min_size=1, max_size=12))
+@example([("write", "MAIN.halo/a"), ("mkdir", "here/MAIN.halo/sub"), ("write", "Main.Halo./a/b")])
 def test_no_path_leaves_the_folder_or_reaches_what_is_kept(calls: list[tuple[str, str]]) -> None:
     top = Path(tempfile.mkdtemp())
     real_sync, os.fsync = os.fsync, lambda _: None

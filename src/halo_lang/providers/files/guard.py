@@ -67,14 +67,15 @@ def refuse_names(names: Sequence[str], *, writes: bool) -> None:
 
 
 def refuse_program(guard: Guard, root: str, names: Sequence[str]) -> None:
-    """Raises `ToolError` where a path below `root` is that of one of the program's files, in any letter case."""
+    """Raises `ToolError` where a path below `root` is that of one of the program's files, in any letter case, or leads
+    through it as if it were a folder."""
     import os
 
     wanted = [folded(n) for n in names]
     for path in guard.program:
         real = os.path.realpath(path)
-        below = os.path.relpath(real, root)
-        if [folded(n) for n in below.split("/")] == wanted:
+        below = [folded(n) for n in os.path.relpath(real, root).split("/")]
+        if wanted[: len(below)] == below:
             raise _program(names)
 
 
