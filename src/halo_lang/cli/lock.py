@@ -58,10 +58,9 @@ def execute(options: Namespace) -> int:
 
 def _program(options: Namespace) -> CheckedProgram:
     """The program without its lock: what a server said before must not stand in the way of asking it anew."""
-    from ..app.own import with_installed
-    from ..check.check import check_bytes
+    from ..app.checking import checked
 
-    program = check_bytes(options.file, read_file(options.file), providers=with_installed())
+    program = checked(options.file, read_file(options.file), locked=False)
     if has_errors(program):
         show(program.diagnostics, program.source, quiet=True)
         raise CommandError(f"{options.file} has errors, so no server of it is started")

@@ -67,16 +67,11 @@ class ProjectPrices:
 def checked_file(name: str) -> tuple[CheckedProgram, ProjectPrices]:
     """The program of a file, checked, and its project's prices. Raises `CommandError` where the file cannot be read, or
     `halo.lock` has an error."""
-    from ..app.lock import with_lock
-    from ..app.own import with_installed
-    from ..check.check import check_bytes
+    from ..app.checking import checked
 
     prices = ProjectPrices(name)
-    known = with_installed(with_lock(name))
     try:
-        program = check_bytes(
-            name, read_file(name), providers=known, priced=lambda model: prices.price(model) is not None
-        )
+        program = checked(name, read_file(name), priced=lambda model: prices.price(model) is not None)
     except ConfigError as trouble:
         raise CommandError(str(trouble)) from None
     return program, prices

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 
+from ..app.checking import checked
 from ..app.clock import today
-from ..app.lock import with_lock
-from ..app.own import own_providers, with_installed
+from ..app.own import own_providers
 from ..app.project import Project, read_project
 from ..boundary.host import ConfigError
-from ..check.check import check_bytes
 from ..language.diagnostics import ERROR, render
 from ..language.source import MAX_BYTES
 from ..plan.bounds import INPUT_TOKENS
@@ -187,12 +186,11 @@ def loads(
     day = today()
     try:
         own = own_providers(providers)
-        known = with_installed(with_lock(path), own)
-        checked = check_bytes(path, data, providers=known, priced=lambda model: project.price(model, day) is not None)
+        program = checked(path, data, own=own, priced=lambda model: project.price(model, day) is not None)
     except ConfigError as trouble:
         raise HaloError("CONFIG", str(trouble)) from None
-    errors = tuple(d for d in checked.diagnostics if d.severity == ERROR)
+    errors = tuple(d for d in program.diagnostics if d.severity == ERROR)
     if errors:
-        shown = "\n\n".join(render(d, checked.source) for d in errors[:10])
+        shown = "\n\n".join(render(d, program.source) for d in errors[:10])
         raise HaloError(errors[0].code, f"{path} has {len(errors)} error(s)\n\n{shown}", errors)
-    return Program(checked, path, project, own)
+    return Program(program, path, project, own)
