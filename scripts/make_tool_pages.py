@@ -10,6 +10,7 @@ from pathlib import Path
 
 from halo_lang.catalog.builtin import PROVIDERS
 from halo_lang.catalog.describe import Method, Provider
+from halo_lang.catalog.overview import all_methods, argument_about, other_effects, signature
 
 FOLDER = Path(__file__).parents[1] / "docs" / "tools"
 BEGIN = "<!-- from here to the end mark: made by scripts/make_tool_pages.py -->"
@@ -18,18 +19,18 @@ END = "<!-- end -->"
 
 def reference(provider: Provider) -> str:
     """The settings of a provider and the methods that it has where all of its switches are on, as Markdown."""
-    methods = provider.describe({s.name: True for s in provider.settings if s.type == "Boolean"})
+    methods = all_methods(provider)
     lines = ["## Arguments", ""]
     for setting in provider.settings:
         kind = "required" if setting.required else f"default {_shown(setting.default, setting.type)}"
         place = ", by position or by name" if setting.positional else ""
         lines.append(f"* `{setting.name}` ({setting.type}, {kind}{place}): {setting.about}")
     lines += ["", "## Methods", "", "| method | effect | repeatable | time | what it does |", "|---|---|---|---|---|"]
-    lines += [_row(method) for method in methods or ()]
+    lines += [_row(provider, method) for method in methods or ()]
     lines += ["", "`name?` may be left out. Repeatable: twice is the same as once.", ""]
     for method in methods or ():
-        lines += [f"**`{_signature(method)}`**", ""]
-        lines += [f"* `{name}`: {_about(method, name)}" for name in method.parameters()]
+        lines += [f"**`{signature(method)}`**", ""]
+        lines += [f"* `{name}`: {argument_about(method, name)}" for name in method.parameters()]
         lines.append("")
     return "\n".join(lines)
 
@@ -48,21 +49,11 @@ def pages() -> dict[Path, Provider]:
     return {file: p for p in PROVIDERS.values() if (file := FOLDER / f"{p.name.lower()}.md").is_file()}
 
 
-def _row(method: Method) -> str:
+def _row(provider: Provider, method: Method) -> str:
+    effect = "; ".join([str(method.effect), *(f"{effect} {when}" for when, effect in other_effects(provider, method))])
     time = "`timeout`" if method.timeout_s is None else f"{method.timeout_s:g} s"
     again = "yes" if method.idempotent else "no"
-    return f"| `{_signature(method)}` | {method.effect} | {again} | {time} | {method.about} |"
-
-
-def _signature(method: Method) -> str:
-    required = method.required()
-    return f"{method.name}({', '.join(n if n in required else f'{n}?' for n in method.parameters())})"
-
-
-def _about(method: Method, name: str) -> str:
-    schema = method.schema["properties"][name]
-    kind = schema.get("type", "any")
-    return f"{kind if isinstance(kind, str) else ' or '.join(kind)}. {schema.get('description', '')}".rstrip()
+    return f"| `{signature(method)}` | {effect} | {again} | {time} | {method.about} |"
 
 
 def _shown(value: object, kind: str) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from halo_lang import HaloError, HaloRuntime, loads
 from halo_lang.app import own
@@ -205,6 +206,30 @@ def test_tools_as_json_holds_the_schemas(monkeypatch: pytest.MonkeyPatch, capsys
     (run,) = found["Bash"]["methods"]
     assert "values" not in run["schema"]["properties"], "what Halo itself gives is nobody's argument"
     assert [m["needs"] for m in found["Sql"]["methods"]] == [None, "write", None]
+    schema = json.loads((ROOT / "docs" / "schemas" / "tools.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator.check_schema(schema)
+    Draft202012Validator(schema).validate({"providers": list(found.values())})
+    for described, made in (
+        (schema, {"providers": []}),
+        (schema["$defs"]["provider"], found["Sql"]),
+        (schema["$defs"]["setting"], found["Sql"]["settings"][0]),
+        (schema["$defs"]["method"], run),
+        (schema["$defs"]["case"], found["Sql"]["methods"][1]["cases"][0]),
+    ):
+        assert described["description"]
+        assert set(described["required"]) == described["properties"].keys() == made.keys()
+
+
+def test_tools_says_where_an_effect_is_another_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tools", "Sql", "--json"]) == 0
+    (sql,) = json.loads(capsys.readouterr().out)["providers"]
+    query, execute, _ = sql["methods"]
+    assert (query["effect"], query["cases"]) == ("read", [])
+    (case,) = execute["cases"]
+    assert (execute["effect"], case["effect"]) == ("external", "write")
+    assert main(["tools"]) == 0
+    line = f"  execute(sql, params?)  external; write {case['when']}, with `write: true`\n"
+    assert line in capsys.readouterr().out
 
 
 def test_tools_of_one_name_shows_each_argument(capsys: pytest.CaptureFixture[str]) -> None:

@@ -336,6 +336,7 @@ PROVIDERS: dict[str, Provider] = {
                 Setting("write", "Boolean", "Whether the database may be changed.", default=False),
             ),
             _sql,
+            cases=(("for an SQLite file whose address the program holds", {"address": "sqlite:///file.db"}),),
         ),
         Provider(
             "Mcp",

@@ -82,7 +82,8 @@ class Provider(Record):
     `describe` gives the methods for some settings, in the provider's own order, or None where they cannot be known
     without starting it. It is pure. `open`: it says nothing of its settings, so any are taken; positional ones under
     their places, `"0"`, `"1"`. `broken` says why one of another package cannot be used. `origin` is the package that
-    it comes from, empty for Halo's own and for those registered in code.
+    it comes from, empty for Halo's own and for those registered in code. `cases` are settings under which methods have
+    another effect than without them, each in words (`for …`) and as they are.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Provider(Record):
     open: bool = False
     broken: str = ""
     origin: str = ""
+    cases: tuple[tuple[str, Settings], ...] = ()
 
 
 def arguments_error(method: Method, args: Mapping[str, Value], *, by_author: bool = False) -> str | None:

@@ -10,6 +10,7 @@ import sys
 
 from ..app.own import all_installed, installed_provider
 from ..catalog.builtin import PROVIDERS
+from ..catalog.overview import all_methods, argument_about, other_effects, signature, switch_of
 from ..language.diagnostics import did_you_mean
 from .failing import CommandError
 
@@ -70,11 +71,11 @@ def _named(name: str) -> Provider:
 def _listing(provider: Provider) -> str:
     """A provider with its methods, a line each."""
     lines = [_heading(provider), f"  {_declaration(provider)}"]
-    methods = _methods(provider)
+    methods = all_methods(provider)
     if methods is None:
         lines.append("  its methods are known once it is started; effect not described")
-    width = max((len(_signature(m)) for m in methods or ()), default=0)
-    lines += [f"  {_signature(m):<{width}}  {_effect(m)}{_needs(provider, m)}" for m in methods or ()]
+    width = max((len(signature(m)) for m in methods or ()), default=0)
+    lines += [f"  {signature(m):<{width}}  {_can(provider, m)}" for m in methods or ()]
     return "\n".join(lines)
 
 
@@ -82,17 +83,17 @@ def _page(provider: Provider) -> str:
     """A provider in full: what each setting and argument is."""
     lines = [_heading(provider), "", f"  {_declaration(provider)}"]
     lines += [f"    {s.name}: {s.type}{_default(s)}. {s.about}".rstrip() for s in provider.settings]
-    methods = _methods(provider)
+    methods = all_methods(provider)
     if methods is None:
         lines += ["", "  Its methods are known once it is started; their effect is not described."]
     for method in methods or ():
-        lines += ["", f"  {_signature(method)}: {_effect(method)}{_needs(provider, method)}"]
+        lines += ["", f"  {signature(method)}: {_can(provider, method)}"]
         lines.append(f"    {method.about}")
         again = "twice is the same as once" if method.idempotent else ""
         limit = f"at most {method.timeout_s:g} s" if method.timeout_s is not None else ""
         if again or limit:
             lines.append(f"    {'; '.join(part for part in (limit, again) if part).capitalize()}.")
-        lines += [f"      {name}: {_kind(method, name)}" for name in method.parameters()]
+        lines += [f"      {name}: {argument_about(method, name)}" for name in method.parameters()]
     return "\n".join(lines)
 
 
@@ -123,49 +124,19 @@ def _default(setting: Setting) -> str:
     return f" = {to_json(setting.default)}"
 
 
-def _methods(provider: Provider) -> tuple[Method, ...] | None:
-    """The methods that a provider has where all of its switches are on."""
-    return provider.describe(_switches(provider))
-
-
-def _needs(provider: Provider, method: Method) -> str:
-    """The switch that a method needs."""
-    for name in _switches(provider):
-        without = provider.describe({**_switches(provider), name: False})
-        if without is not None and all(m.name != method.name for m in without):
-            return f", with `{name}: true`"
-    return ""
-
-
-def _switches(provider: Provider) -> dict[str, bool]:
-    return {setting.name: True for setting in provider.settings if setting.type == "Boolean"}
-
-
-def _signature(method: Method) -> str:
-    required = method.required()
-    return f"{method.name}({', '.join(n if n in required else f'{n}?' for n in method.parameters())})"
-
-
-def _effect(method: Method) -> str:
-    return method.effect or "effect not described"
-
-
-def _kind(method: Method, name: str) -> str:
-    schema = method.schema["properties"][name]
-    if not isinstance(schema, dict):
-        return "any"
-    kind = schema.get("type", "any")
-    said = kind if isinstance(kind, str) else " or ".join(map(str, kind))
-    if "enum" in schema:
-        said = " or ".join(map(repr, schema["enum"]))
-    return f"{said}. {schema['description']}" if schema.get("description") else said
+def _can(provider: Provider, method: Method) -> str:
+    """A method's effect, where it is another one, and the switch that the method needs."""
+    parts = [method.effect or "effect not described"]
+    parts += [f"{effect or 'not described'} {when}" for when, effect in other_effects(provider, method)]
+    switch = switch_of(provider, method)
+    return "; ".join(parts) + (f", with `{switch}: true`" if switch else "")
 
 
 # As JSON ----------------------------------------------------------------------------------------------------------
 
 
 def _document(provider: Provider) -> dict[str, Any]:
-    methods = None if provider.broken else _methods(provider)
+    methods = None if provider.broken else all_methods(provider)
     return {
         "name": provider.name,
         "keyword": provider.keyword,
@@ -189,13 +160,13 @@ def _setting_document(setting: Setting) -> dict[str, Any]:
 
 
 def _method_document(provider: Provider, method: Method) -> dict[str, Any]:
-    needs = _needs(provider, method)
     return {
         "name": method.name,
         "about": method.about,
         "effect": method.effect,
         "idempotent": method.idempotent,
         "timeout": method.timeout_s,
-        "needs": needs.split("`")[1].partition(":")[0] if needs else None,
+        "cases": [{"when": when, "effect": effect} for when, effect in other_effects(provider, method)],
+        "needs": switch_of(provider, method),
         "schema": method.offered_schema(),
     }
