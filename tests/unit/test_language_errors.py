@@ -109,6 +109,8 @@ PIPELINE = [
     ("|* each(x «of» y) => A()", "SYNTAX", None),
     ("|* each(x in y, «limit») => A()", "SYNTAX", None),
     ("|* each(x in y) «A»()", "SYNTAX", None),
+    ("|* each(x in y) => «{» A() }", "SYNTAX", "pipeline of their own"),
+    ("|? { else => «(»A.b()) }", "SYNTAX", "without parentheses"),
     ('|! «ask»("x")', "SYNTAX", None),
     ('~> listen(«"Slack.Reaction"»)', "SYNTAX", "without quotes"),
     ("@shadow(A.b()) «|?» (x)", "SYNTAX", "|>"),

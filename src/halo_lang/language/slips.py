@@ -157,6 +157,10 @@ _STAGE_BRACKETS: dict[str, dict[str, str]] = {
         "(": "calls side by side stand in braces: `|* { A, B }`",
         "[": "calls side by side stand in braces: `|* { A, B }`",
     },
+    "=>": {
+        "{": "one call stands here: put several stages in a pipeline of their own, and call that",
+        "(": "one call stands here, without parentheses around it: `=> Call()`",
+    },
 }
 
 _MEANT_STAGES = {
