@@ -67,7 +67,7 @@ def test_any_bytes(data: bytes) -> None:
     held(check_bytes("t.halo", data))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.sampled_from(WORDS), max_size=60))
 @example(
     [
@@ -95,7 +95,7 @@ def test_any_words(words: list[str]) -> None:
     held(check(Source("t.halo", " ".join(words)), priced=lambda _: False))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.tuples(
@@ -112,7 +112,7 @@ def test_any_damage_to_a_good_program(damage: list[tuple[int, int, str]]) -> Non
     held(check(Source("t.halo", text), priced=lambda _: False))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.sampled_from(SEED.split("\n")), max_size=25))
 def test_any_order_of_lines(lines: list[str]) -> None:
     held(check(Source("t.halo", "\n".join(lines))))

@@ -125,7 +125,7 @@ def evaluated(source: str, values: dict[str, Any]) -> bool:
     return found
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(TREES, st.fixed_dictionaries(dict.fromkeys(NAMES, VALUES)))
 @example(("==", "a", "b"), {"a": 2**63, "b": str(2**63) + ".0", "c": None})
 @example(("==", "a", "b"), {"a": 10**400, "b": "1" + "0" * 400, "c": None})
@@ -142,7 +142,7 @@ def test_a_condition_is_what_the_page_says(tree: Any, values: dict[str, Any]) ->
     assert evaluated(written(tree), values) is expected
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=6), st.data())
 def test_not_binds_before_comparison_before_and_before_or(parts: list[str], data: st.DataObject) -> None:
     """`!a` here stands alone, so that it means the same whatever it binds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs_that_run import Answers, programs
 from test_order import INPUTS, SEEDS, end_of
@@ -13,7 +13,7 @@ from halo_lang.runtime.driver import Hold
 from halo_lang.runtime.stepping import Again, Go, restore, snapshot
 from runs import checked, run
 
-QUICK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=150)
 
 
 @QUICK

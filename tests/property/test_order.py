@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs_that_run import Answers, programs, question
 
@@ -13,7 +13,7 @@ from halo_lang.boundary.call import Answer, Call
 from halo_lang.runtime.driver import Request
 from runs import Ended, checked, run
 
-QUICK = settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=100)
 SEEDS = st.integers(0, 2**32)
 INPUTS = st.sampled_from(["b", None, [1, "b"], {"k": 1}, ""])
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kept_scenarios import WIDE, scenario
 from programs_that_run import programs
 
-QUICK = settings(
-    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+QUICK = settings(max_examples=40)
 SEEDS = st.integers(0, 2**32)
 INPUTS = st.sampled_from(["b", None, [1, "b"], {"k": 1}, ""])
 

@@ -100,7 +100,7 @@ def is_accounted_for(ran: list[str], found: tuple[str, ...]) -> bool:
 
 
 @given(st.integers(0, 1 << 48))
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 def test_what_bash_runs_has_been_found(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     folder = tmp_path_factory.mktemp("lines")
     chance = random.Random(seed)

@@ -166,7 +166,7 @@ GROUPS = groups()
 
 
 @given(values)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_value_arrives_byte_for_byte_from_every_place(tmp_path_factory: pytest.TempPathFactory, value: str) -> None:
     """Places in few scripts, so that bash is seldom started for each value."""
     folder = tmp_path_factory.mktemp("values")
@@ -338,7 +338,7 @@ def made(chance: random.Random, depth: int = 0) -> str:
 
 
 @given(st.integers(0, 1 << 48), st.sampled_from(["$(touch PWN)", "' ; touch PWN ; '", '";touch PWN;"', "`touch PWN`"]))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 def test_no_value_runs_anything_in_any_command(tmp_path_factory: pytest.TempPathFactory, seed: int, value: str) -> None:
     """Twenty commands made at random, one after the other, with one value: nothing of the value is ever run."""
     folder = tmp_path_factory.mktemp("soup")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from programs import expressions, shape, trees
 
@@ -71,7 +71,7 @@ SOUP = [
     ),
 ]
 # How long an example takes says nothing about it.
-timeless = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+timeless = settings(max_examples=100)
 soup = st.lists(st.sampled_from(SOUP), max_size=60)
 
 

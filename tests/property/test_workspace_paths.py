@@ -115,7 +115,7 @@ async def _all(tool: Workspace, calls: list[tuple[str, str]]) -> list[Any]:
     return values
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(_CALLS, min_size=1, max_size=12))
 @example([("write", "MAIN.halo/a"), ("mkdir", "here/MAIN.halo/sub"), ("write", "Main.Halo./a/b")])
 def test_no_path_leaves_the_folder_or_reaches_what_is_kept(calls: list[tuple[str, str]]) -> None:

@@ -222,7 +222,7 @@ def plainly(lines: list[Entry], requests: list[Request], rules: int) -> Hit | No
     return None
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.lists(CALLS, max_size=8), st.lists(st.tuples(CALLS, st.booleans()), max_size=10), st.integers(1, 3))
 def test_every_answer_is_the_one_that_the_rules_name(
     recorded: list[Call], asked: list[tuple[Call, bool]], rules: int

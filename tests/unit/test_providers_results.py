@@ -34,7 +34,7 @@ def test_a_larger_text_is_cut_at_a_line_and_says_so() -> None:
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=40), min_size=1, max_size=30))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_cut_text_is_a_start_of_the_text(pieces: list[str]) -> None:
     unit = "".join(pieces)
     text = unit * (LIMIT // len(unit.encode()) + 2)
@@ -80,7 +80,7 @@ LINES = st.lists(st.sampled_from(["a", "b", "c", "", "d\r", "é"]), max_size=12)
 
 
 @given(LINES, LINES, st.booleans(), st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_a_difference_is_one_that_can_be_applied(
     tmp_path_factory: pytest.TempPathFactory, old: list[str], new: list[str], first: bool, second: bool
 ) -> None:

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from halo_lang.boundary.call import (
@@ -93,10 +93,8 @@ VALUES = st.recursive(
     max_leaves=12,
 )
 AMOUNTS = st.integers(0, 2_000_000 * 10**9)
-CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-@CALM
 @given(VALUES, st.dictionaries(st.text(), VALUES, max_size=4), st.lists(st.integers(0, 10**6), max_size=4))
 def test_any_value_comes_back(value: Any, args: dict[str, Any], scope: list[int]) -> None:
     asked = call(TOOL, "T.m", args, scope=tuple(scope))

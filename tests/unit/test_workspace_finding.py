@@ -223,7 +223,7 @@ _NAMES = st.lists(_NAME, min_size=1, max_size=3)
 
 
 @git
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     lines=st.lists(
         st.one_of(
@@ -266,7 +266,7 @@ def test_what_is_kept_from_an_ignored_folder_is_found() -> None:
         assert is_ignored(stack, "a/c/")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_no_pattern_breaks_the_reading(pattern: str, path: str) -> None:
     read_ignore(pattern).says(path) if pattern.isprintable() and path.isprintable() else None
@@ -276,7 +276,7 @@ def test_no_pattern_breaks_the_reading(pattern: str, path: str) -> None:
         return
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.text("ab*?[]!-\\é", min_size=1, max_size=6), min_size=1, max_size=4))
 def test_a_path_without_marks_matches_itself(names: list[str]) -> None:
     plain = [n for n in ("".join(c for c in name if c in "abé") for name in names) if n]
