@@ -383,3 +383,34 @@ def test_64_levels_of_nesting_are_allowed() -> None:
     for opening, closing in [("(", ")"), ("[", "]"), ("!", "")]:
         assert parse_expression(opening * 64 + "x" + closing * 64)[1] == ()
         assert [d.code for d in parse_expression(opening * 65 + "x" + closing * 65)[1]] == ["TOO_DEEP"]
+
+
+EVERYWHERE = {
+    "an expectation": 'test "t":\n  run P()\n' + '  expect (a == "b")\n' * 70,
+    "a mock": 'test "t":\n  run P(x: (a))\n' + '  mock A.b => ({c: [1, "d"]})\n' * 70,
+    "a replayed test": 'test "t":\n  replay "r.jsonl"\n' * 70,
+    "a failure": 'test "t":\n  run P()\n' + '  fail A.b => "no"\n' * 70,
+    "a policy": "".join(f'policy P{n} : MaxSpend(1) & DenyArgs("A.b", ["c"])\n' for n in range(70)),
+    "a tool": "".join(f'tool T{n} : Bash(timeout: 3s, x: [1, {{a: "b"}}])\n' for n in range(70)),
+    "an agent": "".join(f"agent A{n} [openai/gpt-4o, temperature: (0)]\n" for n in range(70)),
+    "a pipeline": "".join(f'pipeline P{n}(x: List = [1, {{a: "b"}}]):\n  ((x))\n' for n in range(70)),
+    **{
+        stage: "pipeline P():\n  x\n" + f"    {stage}\n" * 70
+        for stage in (
+            '|> A.b("c {{d}}", (e), [f], {g: (h)}, i: !(j == k))',
+            "@shadow(A.b()) |> A.c((d))",
+            "|? (!a && (b || !c)) =>",
+            "|? { (!a) => B.c((d)), else => E() }",
+            "|* { A, B.c([d]) as e }",
+            "|* each(a in (b), limit: (3)) => C.d((a))",
+            '|! yield("a", [b], {c: (d)})',
+            "~> listen(A.b)",
+            '|<> loop(A, "!(b == (c))", max: 3)',
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("text", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_what_nests_no_deeper_may_stand_as_often_as_it_likes(text: str) -> None:
+    assert [d for d in parse(Source("x.halo", text))[1] if d.severity == ERROR] == []

@@ -417,6 +417,7 @@ def _expect(c: Cursor) -> ExpectStep:
     c.enter()
     held = expression(c)
     c.close(")", "`)`")
+    c.depth -= 1
     return ExpectStep(start, c.ends[c.i - 1], held)
 
 
