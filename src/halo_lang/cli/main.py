@@ -61,6 +61,7 @@ def main(argv: list[str]) -> int:
         _say("error: whoever read the output has gone away")
         return 1
     except KeyboardInterrupt:
+        _leave_things_undone()
         _say("stopped")
         return 130
     except Exception as fault:
@@ -197,6 +198,13 @@ def _report_fault(fault: Exception) -> int:
     logging.getLogger("halo").debug("unforeseen", exc_info=fault)
     _say(f"error: halo itself failed ({type(fault).__name__}: {fault}); please report this with the file that shows it")
     return 1
+
+
+def _leave_things_undone() -> None:
+    """Has the interpreter say nothing of coroutines that a run had made, and that nobody will await any more."""
+    from warnings import simplefilter
+
+    simplefilter("ignore", RuntimeWarning)
 
 
 def _say(text: str) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from argparse import ArgumentTypeError
+from stat import S_ISREG
 
 from ..app.testing import Outcome, run_test
 from ..check.program import BranchStage
@@ -85,8 +86,19 @@ def _files_below(folder: str) -> Iterator[str]:
     for here, folders, names in os.walk(folder):
         folders[:] = [f for f in folders if not f.startswith(".") and f not in ("node_modules", "__pycache__", "venv")]
         for name in names:
-            if name.endswith(".halo"):
-                yield os.path.normpath(os.path.join(here, name))
+            path = os.path.join(here, name)
+            if name.endswith(".halo") and _is_text(path):
+                yield os.path.normpath(path)
+
+
+def _is_text(path: str) -> bool:
+    """Whether a name below a folder may be a program: a pipe or a device is none, and reading it might never end. A
+    link that leads nowhere may be meant as one, and is said to be missing."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return True
+    return S_ISREG(mode)
 
 
 def _run_all(files: list[str], word: str, jobs: int, *, skip_without_tests: bool) -> Iterator[FileOutcome]:
@@ -95,11 +107,37 @@ def _run_all(files: list[str], word: str, jobs: int, *, skip_without_tests: bool
     if jobs <= 1 or len(files) < 4:
         yield from map(run_file, work)
         return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
+    yield from _side_by_side(work, jobs)
 
-    with ProcessPoolExecutor(jobs, get_context("forkserver")) as pool:
-        yield from pool.map(run_file, work, chunksize=max(1, len(files) // (jobs * 4)))
+
+def _side_by_side(work: list[tuple[str, str, bool]], jobs: int) -> Iterator[FileOutcome]:
+    """The tests of files, in so many processes. Whatever ends the command ends them, and they say nothing of it."""
+    import signal
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+    from multiprocessing import active_children, get_context
+
+    pool = ProcessPoolExecutor(jobs, get_context("forkserver"))
+    try:
+        # Ctrl-C reaches every process of a terminal. Only this one takes it up: the others inherit that it is held
+        # back.
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+        try:
+            results = pool.map(run_file, work, chunksize=max(1, len(work) // (jobs * 4)))
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        yield from results
+    except BrokenProcessPool:
+        raise CommandError(
+            "a process that ran tests was ended from outside, perhaps for want of memory; "
+            "`halo test -j 1` runs all of them in one"
+        ) from None
+    except BaseException:
+        for process in active_children():
+            process.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def run_file(work: tuple[str, str, bool]) -> FileOutcome:
