@@ -43,4 +43,5 @@ def started(command: list[str]) -> float:
     return duration
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -31,6 +31,9 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
         ("tool_steps.py 2", {"us_step"}),
         ("parse.py 1 20 40", {"small", "large", "memory"}),
         ("startup.py 1 30", {"python_ms", "check_ms", "ratio"}),
+        ("replaying.py 1 2", {"plan_ms", "run_ms", "replay_ms", "run", "replay", "us_stage"}),
+        ("recording.py 40 4 2", {"lines_s", "json_lines_s", "synced_s", "shared_s", "ratio"}),
+        ("reading.py 40", {"ratio", "us_line", "json_us_line", "mib_more"}),
     ],
 )
 def test_a_script_prints_its_figures(command: str, figures: set[str]) -> None:
