@@ -727,27 +727,25 @@ TWO = (
 )
 
 
+def test_waits_of_one_stage_are_told_apart_by_their_scope_and_attachments(halo: Commands) -> None:
+    asks = 'pipeline A(x: Any) -> Result:\n  x\n    |! yield("Send?", [x])\n'
+    halo.write("t.halo", asks + "pipeline P(x: List) -> Result:\n  x\n    |* each(y in x) => A(y)\n")
+    sent = ["one\ntwo", {"a": 1}, "\x1b" + "z" * 1_000]
+    run_id, said = halo.begun("t.halo", "--pipeline", "P", f"x={json.dumps(sent)}")
+    shown = ["[0]: Send? · one two", '[1]: Send? · {"a":1}', "[2]: Send? · \\x1b" + "z" * 199 + "…"]
+    ids = [wait["id"] for wait in sorted(said.document["waits"], key=lambda wait: wait["scope"])]
+    rows = [f"{each}  yield at stage 1.1 {what}" for each, what in zip(ids, shown, strict=True)]
+    for out in (said.err, halo("runs").out, halo("resume", run_id).err):
+        assert [row for row in rows if row not in out] == []
+
+
 def test_the_command_pauses_lists_and_goes_on(halo: Commands) -> None:
     halo.write("t.halo", QUIET)
     run_id, said = halo.begun("t.halo", "x=on")
     assert (said.code, said.document["status"]) == (3, "paused")
     (wait,) = said.document["waits"]
-    assert set(wait) == {
-        *(
-            "id",
-            "kind",
-            "target",
-            "message",
-            "channel",
-            "attachments",
-            "args",
-            "stage",
-            "since",
-            "by",
-            "effect",
-            "policies",
-        ),
-    }
+    fields = "id kind target message channel attachments args stage scope since by effect policies"
+    assert set(wait) == set(fields.split())
     assert f"waits: {wait['id']}  yield at stage 1: Go on?\n" in said.err
     assert said.err.endswith(f"paused, and kept in .halo/runs until it ends; go on with: halo resume {run_id}\n")
     listed = halo("runs", "--json").document["runs"]

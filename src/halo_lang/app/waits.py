@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..boundary.call import APPROVAL, LISTEN, TOOL, YIELD
 from ..boundary.recording import RecordingError, canonical, question, scope_of
+from ..language.values import to_json, to_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 OUTCOME = "outcome"
 """The kind of a wait for a person to say what became of a call that was under way when the process died."""
 
-PRIVATE = ("scope", "call", "digest")
+PRIVATE = ("call", "digest")
 """Fields that only a resume needs."""
 
 
@@ -113,10 +114,23 @@ _WHAT = {
 
 
 def described(wait: Mapping[str, Any]) -> str:
-    """A wait in a line: `a1b2c3d4  yield at stage 2: Publish this draft?`."""
+    """A wait in a line, with its scope where it has one, and the beginning of what is attached:
+    `a1b2c3d4  yield at stage 2 [0]: Publish this draft? · Cats are small`."""
     message = wait.get("message") or "a person's answer"
     what = _WHAT[wait["kind"]].format(message=message, target=wait["target"])
-    return f"{wait['id']}  {wait['kind']} at stage {wait['stage']}: {' '.join(what.split())}"
+    scope = f" {to_json(list(wait['scope']))}" if wait.get("scope") else ""
+    line = f"{wait['id']}  {wait['kind']} at stage {wait['stage']}{scope}: {_in_line(what)}"
+    attached = wait.get("attachments")
+    return f"{line} · {_in_line(', '.join(map(to_text, attached)))}" if isinstance(attached, list) and attached else line
+
+
+_MOST = 200
+"""Characters of a text in a line."""
+
+
+def _in_line(text: str) -> str:
+    line = " ".join(text[: 4 * _MOST].split())
+    return line if len(line) <= _MOST else f"{line[:_MOST]}…"
 
 
 def listed(waits: Iterable[Mapping[str, Any]]) -> str:
