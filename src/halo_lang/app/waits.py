@@ -121,7 +121,9 @@ def described(wait: Mapping[str, Any]) -> str:
     scope = f" {to_json(list(wait['scope']))}" if wait.get("scope") else ""
     line = f"{wait['id']}  {wait['kind']} at stage {wait['stage']}{scope}: {_in_line(what)}"
     attached = wait.get("attachments")
-    return f"{line} · {_in_line(', '.join(map(to_text, attached)))}" if isinstance(attached, list) and attached else line
+    if not isinstance(attached, list) or not attached:
+        return line
+    return f"{line} · {_in_line(', '.join(map(to_text, attached)))}"
 
 
 _MOST = 200
