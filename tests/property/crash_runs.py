@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 from halo_lang.app.kept import read_journal
 from halo_lang.boundary.call import AGENT, TOOL, Answer, Call, ToolUse
-from halo_lang.boundary.recording import RecordingError, canonical, question
+from halo_lang.boundary.question import canonical, question
+from halo_lang.boundary.recording import RecordingError
 from halo_lang.cli.keep import RUNS, run_store
 from halo_lang.doors.stores import Unknown
 from kept_runs import Given, Watching, World, answer_for, begin, checked, end_of, go_on, replayed

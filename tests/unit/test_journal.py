@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from halo_lang.boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer, Call
-from halo_lang.boundary.recording import Entry, question
+from halo_lang.boundary.question import question
+from halo_lang.boundary.recording import Entry
 from halo_lang.doors.journal import Hit, Journal
 from halo_lang.language.source import Span
 from halo_lang.runtime.driver import Request

@@ -55,3 +55,19 @@ def test_replacing_leaves_the_record_and_refuses_what_it_has_not() -> None:
     assert point == Point(1)
     with pytest.raises(TypeError, match="Point has no field 'z'"):
         replace(point, z=1)
+
+
+def test_what_is_kept_beside_the_fields_is_no_part_of_the_record() -> None:
+    class Kept(Record):
+        a: int
+        _double: int | None = None
+        b: int = 2
+
+    kept = Kept(1, 3)
+    assert kept._double is None
+    kept._double = 2  # type: ignore[misc]
+    assert fields(kept) == ("a", "b")
+    assert kept == Kept(1, 3)
+    assert hash(kept) == hash(Kept(1, 3))
+    assert repr(kept).endswith("Kept(a=1, b=3)")
+    assert replace(kept, a=2)._double is None

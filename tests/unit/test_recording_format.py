@@ -19,9 +19,12 @@ from halo_lang.boundary.call import (
     Data,
     Failure,
     Message,
+    ModelRequest,
+    ToolOffer,
     ToolUse,
     Usage,
 )
+from halo_lang.boundary.question import question
 from halo_lang.boundary.recording import (
     RecordingError,
     call_line,
@@ -31,7 +34,6 @@ from halo_lang.boundary.recording import (
     finish_line,
     numbered,
     opening_of,
-    question,
 )
 from halo_lang.language.record import replace
 from recorded import ASKS, READ, RUN, call, start
@@ -173,6 +175,59 @@ def test_time_limits_retries_and_streaming_are_no_part_of_a_question() -> None:
     same = replace(ASKS, timeout_s=1.0, retries=0, stream=True)
     assert question(replace(call(), request=same)) == question(call())
     assert len(question(call())) == len(sha256().hexdigest())
+
+
+def as_documented(request: ModelRequest) -> str:
+    """The question of a model request, worked out plainly. Recordings stand by it: it may never come out otherwise."""
+
+    def part(one: str | Data) -> Any:
+        return [one.text, one.label] if isinstance(one, Data) else one
+
+    def message(one: Message) -> list[Any]:
+        said = [one.role, [part(p) for p in one.parts]]
+        uses = [[use.id, use.name, use.args, use.raw] for use in one.tool_uses]
+        return said if one.role == "user" else [*said, uses, one.tool_use_id, one.failed]
+
+    content = [
+        request.model,
+        request.system,
+        [message(one) for one in request.messages],
+        [request.max_tokens, request.temperature, request.top_p],
+        [[offer.name, offer.about, offer.schema] for offer in request.tools],
+    ]
+    text = json.dumps(content, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+texts = st.text(max_size=6)
+uses = st.builds(ToolUse, texts, texts, st.none() | st.dictionaries(texts, st.integers() | texts, max_size=3), texts)
+messages = st.builds(
+    Message,
+    st.sampled_from(["user", "assistant", "tool"]),
+    st.lists(texts | st.builds(Data, texts, st.none() | texts), max_size=3).map(tuple),
+    st.lists(uses, max_size=2).map(tuple),
+    texts,
+    st.booleans(),
+)
+offers = st.builds(ToolOffer, texts, texts, texts, st.dictionaries(texts, st.booleans() | texts, max_size=3))
+
+
+@given(
+    st.lists(messages, max_size=4),
+    st.lists(offers, max_size=2).map(tuple),
+    st.tuples(texts, texts),
+    st.tuples(st.integers(1, 9), st.none() | st.floats(0, 2) | st.integers(0, 2), st.none() | st.floats(0, 1)),
+)
+def test_a_question_is_the_documented_hash_in_each_request_of_a_conversation(
+    conversation: list[Message], tools: tuple[ToolOffer, ...], who: tuple[str, str], options: tuple[Any, Any, Any]
+) -> None:
+    for end in range(len(conversation) + 1):
+        request = ModelRequest(*who, tuple(conversation[:end]), tools, *options)
+        assert question(replace(call(), request=request)) == as_documented(request)
+
+
+def test_a_question_stays_what_it_was_in_the_first_recordings() -> None:
+    assert question(call()) == "249cd0514e9cad21dec9162d0b06467f1d99c555e52fada944f921b6dd57721c"
 
 
 def test_the_order_of_keys_is_no_part_of_a_question() -> None:

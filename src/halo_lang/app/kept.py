@@ -9,11 +9,11 @@ from __future__ import annotations
 from itertools import islice
 
 from ..boundary.call import APPROVAL, TOOL
+from ..boundary.question import canonical
 from ..boundary.recording import (
     DAMAGE,
     RecordingError,
     at_least_nothing,
-    canonical,
     entry_of,
     numbered,
     opening_of,

@@ -7,7 +7,8 @@ Read `resuming.py` for how waits are answered.
 from __future__ import annotations
 
 from ..boundary.call import APPROVAL, LISTEN, TOOL, YIELD
-from ..boundary.recording import RecordingError, canonical, question, scope_of
+from ..boundary.question import canonical, question
+from ..boundary.recording import RecordingError, scope_of
 from ..language.values import to_json, to_text
 
 TYPE_CHECKING = False

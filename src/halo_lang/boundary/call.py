@@ -5,6 +5,8 @@ Owns the records. Knows nothing of who asks or who answers. Read `doors` for wha
 
 from __future__ import annotations
 
+import re
+
 from ..language.record import Record
 
 TYPE_CHECKING = False
@@ -44,6 +46,7 @@ class Message(Record):
 
     A user's message has `parts`: instructions (`str`) and `Data`. An assistant's has its text as its only part, if
     any, and its `tool_uses`. A tool's has its result as one `Data`, the `tool_use_id` that it answers, and `failed`.
+    `question.py` keeps what it is as canonical JSON.
     """
 
     role: str
@@ -51,15 +54,18 @@ class Message(Record):
     tool_uses: tuple[ToolUse, ...] = ()
     tool_use_id: str = ""
     failed: bool = False
+    _canonical: str | None = None
 
 
 MAX_WIRE_NAME = 64
 """Characters of a function's name that the providers allow."""
 
+_NOT_ON_THE_WIRE = re.compile("[^A-Za-z0-9_-]")
+
 
 def wire_name(target: str) -> str:
     """The name of a method on the wire, where no dot may stand: `Files_read` for `Files.read`."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in target)[:MAX_WIRE_NAME]
+    return _NOT_ON_THE_WIRE.sub("_", target)[:MAX_WIRE_NAME]
 
 
 class ToolOffer(Record):

@@ -1,13 +1,15 @@
 """The recording format (runs.md §3): one JSON object a line, in the order in which answers were handed to the run.
 
-Owns how a call and its answer become a line and come back, and which question a line answers. Reads and writes no
-file: `doors/folder.py` and `doors/keeping.py` do, `doors/journal.py` feeds a run from one.
+Owns how a call and its answer become a line and come back; which question a line answers says `question.py`. Reads and
+writes no file: `doors/folder.py` and `doors/keeping.py` do, `doors/journal.py` feeds a run from one.
 """
 
 from __future__ import annotations
 
+from ..language.encoder import new_encoder
 from ..language.record import Record
-from .call import AGENT, LISTEN, Answer, Call, Data, Failure, ToolUse, Usage, wire_name
+from .call import AGENT, LISTEN, Answer, Call, Failure, ToolUse, Usage, wire_name
+from .question import question, question_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..language.values import Value
-    from .call import Message, ModelRequest, Scope, ToolOffer
+    from .call import Scope, ToolOffer
 
 VERSION = 1
 NANO = 1_000_000_000
@@ -76,7 +78,8 @@ def call_line(call: Call, answer: Answer, *, late: bool = False) -> dict[str, An
     else:
         line["error"] = {"code": answer.error.code, "message": answer.error.message}
     if answer.tool_uses:
-        line["toolCalls"] = [_use_out(use, call.request) for use in answer.tool_uses]
+        offers = () if call.request is None else call.request.tools
+        line["toolCalls"] = [_use_out(use, offers) for use in answer.tool_uses]
     if answer.model:
         line["model"] = answer.model
     usage = answer.usage
@@ -114,7 +117,10 @@ def finish_line(
 
 def encoded(line: Mapping[str, Any]) -> bytes:
     """A line's bytes, its line break included. Raises `RecursionError` for a value that nests too deep."""
-    return _encoder()(line).encode("utf-8", "backslashreplace") + b"\n"
+    global _encode
+    if _encode is None:
+        _encode = new_encoder()
+    return _encode(line).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def decoded(data: bytes, number: int) -> dict[str, Any]:
@@ -129,68 +135,6 @@ def decoded(data: bytes, number: int) -> dict[str, Any]:
     if line.__class__ is not dict:
         raise RecordingError(f"line {number} is no object")
     return line
-
-
-# Questions -------------------------------------------------------------------------------------------------------
-
-
-def question(call: Call) -> str:
-    """What a call asks, as a text that is the same only for the same: an agent's is the SHA-256 of all that is asked,
-    before framing, without time limits and retries; any other's its arguments as canonical JSON."""
-    if call.request is not None:
-        return _asked(call.request)
-    return "" if call.kind == LISTEN else canonical(call.args)
-
-
-def question_of(line: Mapping[str, Any]) -> str:
-    """What the line of a call asked."""
-    if line["kind"] == AGENT:
-        return str(line.get("asked", ""))
-    return "" if line["kind"] == LISTEN else canonical(line.get("args") or {})
-
-
-def canonical(value: object) -> str:
-    """JSON with sorted keys and no blanks."""
-    return _canonical()(value)
-
-
-def _asked(request: ModelRequest) -> str:
-    from hashlib import sha256
-
-    content = [
-        request.model,
-        request.system,
-        [_message(message) for message in request.messages],
-        [request.max_tokens, request.temperature, request.top_p],
-    ]
-    text = f"{_canonical()(content)[:-1]},{_offered(request.tools)}]"
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _offered(tools: tuple[ToolOffer, ...]) -> str:
-    """Offered tools as canonical JSON. An agent offers the same ones in each request, and their schemas are long: the
-    text of the last few is kept, by the tuple itself, which is kept with it so that none can take its place."""
-    if not tools:
-        return "[]"
-    known = _offers.get(id(tools))
-    if known is None:
-        if len(_offers) >= _MAX_OFFERS:
-            _offers.clear()
-        text = _canonical()([[offer.name, offer.about, offer.schema] for offer in tools])
-        known = _offers[id(tools)] = (tools, text)
-    return known[1]
-
-
-_MAX_OFFERS = 100
-_offers: dict[int, tuple[tuple[ToolOffer, ...], str]] = {}
-
-
-def _message(message: Message) -> list[Any]:
-    parts = [[part.text, part.label] if isinstance(part, Data) else part for part in message.parts]
-    if message.role == "user":
-        return [message.role, parts]
-    uses = [[use.id, use.name, use.args, use.raw] for use in message.tool_uses]
-    return [message.role, parts, uses, message.tool_use_id, message.failed]
 
 
 # Reading ---------------------------------------------------------------------------------------------------------
@@ -268,8 +212,12 @@ def _text_or_none(value: Any) -> str | None:
     return None if value is None else value + ""
 
 
-def _use_out(use: ToolUse, request: ModelRequest | None) -> dict[str, Any]:
-    offered = next((o.target for o in request.tools if o.name == use.name), None) if request is not None else None
+def _use_out(use: ToolUse, offers: tuple[ToolOffer, ...]) -> dict[str, Any]:
+    offered = None
+    for offer in offers:
+        if offer.name == use.name:
+            offered = offer.target
+            break
     line: dict[str, Any] = {"id": use.id}
     if offered is not None:
         line["target"] = offered
@@ -328,30 +276,15 @@ def opening_of(line: Mapping[str, Any]) -> Opening:
     return Opening(run_id, pipeline, args, file, sha256, started_at, more)
 
 
-_made: dict[str, Callable[..., Any]] = {}
-
-
-def _encoder() -> Callable[[object], str]:
-    if "encode" not in _made:
-        from json import JSONEncoder
-
-        _made["encode"] = JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
-    return _made["encode"]
-
-
-def _canonical() -> Callable[[object], str]:
-    if "canonical" not in _made:
-        from json import JSONEncoder
-
-        encoder = JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True, check_circular=False)
-        _made["canonical"] = encoder.encode
-    return _made["canonical"]
+_encode: Callable[[object], str] | None = None
+_scan: Callable[[str, int], tuple[Any, int]] | None = None
 
 
 def _scanner() -> Callable[[str, int], tuple[Any, int]]:
-    if "scan" not in _made:
+    global _scan
+    if _scan is None:
         from json import JSONDecoder
 
         decoder: Any = JSONDecoder()
-        _made["scan"] = decoder.scan_once  # what `decode` does, without its search for blanks
-    return _made["scan"]
+        _scan = decoder.scan_once  # what `decode` does, without its search for blanks
+    return _scan

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import chain
 
 from ..boundary.call import APPROVAL, TOOL
-from ..boundary.recording import question
+from ..boundary.question import question
 from ..language.record import Record
 
 TYPE_CHECKING = False

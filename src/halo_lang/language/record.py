@@ -1,7 +1,8 @@
 """Frozen, slotted records: what `dataclasses` gives, without what it costs to import.
 
 Owns the one way in which Halo's plain data is declared. A subclass of `Record` lists its fields as annotations,
-with defaults where it has them; it gets `__slots__`, an `__init__`, equality by value, a hash and a `repr`. Type
+with defaults where it has them; it gets `__slots__`, an `__init__`, equality by value, a hash and a `repr`. A name with
+an underscore before it is no field: it is None until somebody keeps there what the fields say in another form. Type
 checkers take a record for a frozen dataclass, so assigning to a field is an error before anything runs; at run time
 nothing guards it, which is what keeps making one cheap (docs/adr/0002). Read `source.py` next.
 """
@@ -22,12 +23,15 @@ else:
 @dataclass_transform(frozen_default=True)
 class _RecordType(type):
     def __new__(meta, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> _RecordType:
-        own = tuple(namespace.get("__annotations__", ()))
-        defaults = {f: namespace.pop(f) for f in own if f in namespace}
-        namespace["__slots__"] = own
+        slots = tuple(namespace.get("__annotations__", ()))
+        kept = tuple([f for f in slots if f[0] == "_"])
+        own = tuple([f for f in slots if f not in kept]) if kept else slots
+        defaults = {f: namespace.pop(f) for f in slots if f in namespace}
+        namespace["__slots__"] = slots
         cls = super().__new__(meta, name, bases, namespace)
         inherited = next((b for b in bases if isinstance(b, _RecordType)), None)
         cls._fields = (inherited._fields if inherited else ()) + own
+        cls._kept = (inherited._kept if inherited else ()) + kept
         cls._defaults = ({**inherited._defaults} if inherited else {}) | defaults
         cls._copied = None
         setattr(cls, "__match_args__", cls._fields)
@@ -37,6 +41,7 @@ class _RecordType(type):
 
     if TYPE_CHECKING:
         _fields: tuple[str, ...]
+        _kept: tuple[str, ...]
         _defaults: dict[str, Any]
         _copied: Any
 
@@ -45,23 +50,25 @@ def _first_init(cls: _RecordType) -> Any:
     """Makes the real `__init__` when the first record is made: a command makes few of the kinds that it imports."""
 
     def __init__(self: Any, *args: Any, **named: Any) -> None:
-        made = _make_init(cls._fields, cls._defaults)
+        made = _make_init(cls)
         cls.__init__ = made  # type: ignore[misc]
         made(self, *args, **named)
 
     return __init__
 
 
-def _make_init(fields: tuple[str, ...], defaults: dict[str, Any]) -> Any:
-    params = ", ".join(f"{f}=_d[{f!r}]" if f in defaults else f for f in fields)
-    body = "\n".join(f"    self.{f} = {f}" for f in fields)
-    made: dict[str, Any] = {"_d": defaults}
+def _make_init(cls: _RecordType) -> Any:
+    params = ", ".join([f"{f}=_d[{f!r}]" if f in cls._defaults else f for f in cls._fields])
+    body = "".join([f"    self.{f} = {f}\n" for f in cls._fields] + [f"    self.{f} = None\n" for f in cls._kept])
+    made: dict[str, Any] = {"_d": cls._defaults}
     exec(f"def __init__(self, {params}):\n{body}", made)  # noqa: S102 (field names only)
     return made["__init__"]
 
 
 def _make_copied(cls: _RecordType) -> Any:
-    body = "".join(f"    made.{f} = record.{f}\n" for f in cls._fields)
+    body = "".join(
+        [f"    made.{f} = record.{f}\n" for f in cls._fields] + [f"    made.{f} = None\n" for f in cls._kept]
+    )
     made: dict[str, Any] = {"_cls": cls, "_new": object.__new__}
     exec(f"def copied(record):\n    made = _new(_cls)\n{body}    return made", made)  # noqa: S102 (as above)
     return made["copied"]

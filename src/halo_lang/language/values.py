@@ -150,9 +150,9 @@ def _comparable(value: Value) -> str:
 def _encoder() -> Callable[[Value], str]:
     global _encode
     if _encode is None:
-        from json import JSONEncoder
+        from .encoder import new_encoder
 
-        _encode = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False).encode
+        _encode = new_encoder(allow_nan=False)
     return _encode
 
 

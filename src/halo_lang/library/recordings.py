@@ -6,7 +6,8 @@ import os
 
 from ..app.clock import now
 from ..boundary.call import AGENT, APPROVAL, TOOL, Answer, failed
-from ..boundary.recording import Entry, RecordingError, encoded, finish_line, question, start_line
+from ..boundary.question import question
+from ..boundary.recording import Entry, RecordingError, encoded, finish_line, start_line
 from ..doors.folder import KeepingError, file_of
 from ..doors.recordings import Recording, new_recording, read_recording_file
 from ..language.record import Record
