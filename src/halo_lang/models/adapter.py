@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..boundary.attempt import AttemptFailed
 from ..boundary.call import Answer, Message, ModelRequest, ToolUse, Usage
 from ..boundary.host import ConfigError, Environment
-from ..boundary.prompt import framed_system, framed_text
-from .framing import key_of
+from ..boundary.prompt import frame_key, framed_system, framed_text
 from .providers import Endpoint, unknown_provider
 from .reply import CUT, REFUSED, STOPPED, answer, clean, mended, read_arguments, spare_id, tool_use
 
@@ -133,7 +132,7 @@ def _project_keys(environment: Environment) -> Iterator[None]:
 def _conversation(request: ModelRequest) -> list[parts.ModelMessage]:
     from pydantic_ai import messages as parts
 
-    key = key_of(request)
+    key = frame_key(request)
     names = {u.id: u.name for m in request.messages for u in m.tool_uses}
     system = framed_system(request, key)
     asked: list[Any] = [parts.SystemPromptPart(system)] if system else []

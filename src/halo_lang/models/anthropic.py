@@ -10,10 +10,9 @@ from typing import Any
 
 from ..boundary.attempt import AttemptFailed
 from ..boundary.call import Answer, Message, ModelRequest, ToolUse, Usage
-from ..boundary.prompt import framed_system, framed_text
+from ..boundary.prompt import frame_key, framed_system, framed_text
 from ..language.record import fields, replace
 from ..language.values import to_json
-from .framing import key_of
 from .providers import Endpoint
 from .reply import (
     CUT,
@@ -39,7 +38,7 @@ _MAX_BLOCKS = 1000
 
 def body(request: ModelRequest, endpoint: Endpoint, stream: bool) -> bytes:
     """What is sent. `max_tokens` always, a schema as the provider described it, nothing that was not asked for."""
-    key = key_of(request)
+    key = frame_key(request)
     system = framed_system(request, key)
     sent: dict[str, Any] = {
         "model": endpoint.name,

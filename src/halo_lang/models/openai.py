@@ -10,9 +10,8 @@ from typing import Any
 
 from ..boundary.attempt import AttemptFailed
 from ..boundary.call import Answer, Message, ModelRequest, ToolUse, Usage
-from ..boundary.prompt import framed_system, framed_text
+from ..boundary.prompt import frame_key, framed_system, framed_text
 from ..language.values import to_json
-from .framing import key_of
 from .providers import EMBEDDED, Endpoint
 from .reply import (
     CUT,
@@ -37,7 +36,7 @@ _MAX_PIECES = 1000
 
 def body(request: ModelRequest, endpoint: Endpoint, stream: bool) -> bytes:
     """What is sent. `max_tokens` always, a schema as the provider described it, nothing that was not asked for."""
-    key = key_of(request)
+    key = frame_key(request)
     system = framed_system(request, key)
     # Left without a system prompt the chat template of an embedded model would bring in one of its own.
     messages: list[Any] = [{"role": "system", "content": system}] if system or endpoint.wire == EMBEDDED else []
