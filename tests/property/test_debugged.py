@@ -1,4 +1,4 @@
-"""Debugging: a run that is held and looked at is the same run (docs/adr/0011)."""
+"""Debugging: a run that is held and looked at is the same run (docs/adr/0006)."""
 
 from __future__ import annotations
 

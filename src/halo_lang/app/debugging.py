@@ -1,4 +1,4 @@
-"""Debugging: where a run is held, and what can be done with it there (cli.md `halo debug`, docs/adr/0011).
+"""Debugging: where a run is held, and what can be done with it there (cli.md `halo debug`, docs/adr/0006).
 
 Owns `Session`: breakpoints, stepping, what was asked and answered, changes of the context, stages that run again and
 answers by hand. Reads and prints nothing itself: a `Desk` is asked what to do, and does it by the session's methods.

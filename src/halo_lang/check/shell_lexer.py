@@ -2,7 +2,7 @@
 
 Owns what bash does between two blanks. It is narrow on purpose: what bash would read differently from version to
 version, or what is simply rare, is refused (`NotUnderstood`) and never guessed; who asks wants to be sure where a text
-ends and what runs, not to be complete (docs/adr/0010). It evaluates nothing. Read `shell_grammar.py` next.
+ends and what runs, not to be complete (docs/adr/0005). It evaluates nothing. Read `shell_grammar.py` next.
 """
 
 from __future__ import annotations

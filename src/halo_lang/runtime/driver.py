@@ -66,7 +66,7 @@ class Fork:
 class Hold:
     """Awaited, in a run that is debugged, before each stage of a pipeline's call and at its end (`at` is the stage's
     index, or how many there are), and where a stage has ended the run (`failure`): holds the run there, in the middle
-    of a move, until it is let go on; gives what was said then (docs/adr/0011)."""
+    of a move, until it is let go on; gives what was said then (docs/adr/0006)."""
 
     __slots__ = ("at", "failure", "frame", "pipeline")
 

@@ -1,4 +1,4 @@
-"""Stepping: what a debugged run does besides running (docs/adr/0011).
+"""Stepping: what a debugged run does besides running (docs/adr/0006).
 
 Owns the steps that hold the run before each stage and at a pipeline's end, what a person may say there, and how the
 context of a held run is looked at and changed. A run that is not debugged has none of this in its way. Read
