@@ -9,14 +9,29 @@ from .version import VERSION as __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .boundary.call import Answer, Call, ModelRequest, ToolUse, Usage
-    from .boundary.host import ToolError
+    from .app.result import RunError, Shadow
+    from .boundary.attempt import AttemptFailed
+    from .boundary.call import (
+        Answer,
+        Call,
+        Data,
+        Failure,
+        Message,
+        ModelRequest,
+        ToolOffer,
+        ToolUse,
+        Usage,
+    )
+    from .boundary.host import HaloError, Preview, ToolError
     from .catalog.marks import tool
-    from .doors.stores import FileRunStore, MemoryRunStore
-    from .doors.stores import RunStore as RunStore  # a protocol, for type checkers alone
-    from .library.errors import HaloError
+    from .doors.folder import KeepingError
+    from .doors.run_store import RunJournal, RunStore
+    from .doors.stores import FileRunStore, MemoryRunStore, RunConflict, RunUnknown
+    from .language.diagnostics import Diagnostic
+    from .library.errors import LoopLimitError, RunFailed
     from .library.events import (
         Answered,
+        Asked,
         Event,
         Logged,
         Printed,
@@ -26,32 +41,50 @@ if TYPE_CHECKING:
         StageEnded,
         Tokens,
     )
-    from .library.program import Program, ProgramPlan, load, loads
+    from .library.program import PlanDifference, Program, ProgramPlan, load, loads
     from .library.result import RunResult, RunUsage
     from .library.runtime import HaloRuntime
 
 __all__ = [
     "Answer",
     "Answered",
+    "Asked",
+    "AttemptFailed",
     "Call",
+    "Data",
+    "Diagnostic",
     "Event",
+    "Failure",
     "FileRunStore",
     "HaloError",
     "HaloRuntime",
+    "KeepingError",
     "Logged",
+    "LoopLimitError",
     "MemoryRunStore",
+    "Message",
     "ModelRequest",
+    "PlanDifference",
+    "Preview",
     "Printed",
     "Program",
     "ProgramPlan",
     "Published",
+    "RunConflict",
     "RunEnded",
+    "RunError",
+    "RunFailed",
+    "RunJournal",
     "RunResult",
+    "RunStore",
+    "RunUnknown",
     "RunUsage",
+    "Shadow",
     "StageBegan",
     "StageEnded",
     "Tokens",
     "ToolError",
+    "ToolOffer",
     "ToolUse",
     "Usage",
     "__version__",
@@ -61,13 +94,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "boundary.call": ("Answer", "Call", "ModelRequest", "ToolUse", "Usage"),
-    "boundary.host": ("ToolError",),
+    "boundary.call": ("Answer", "Call", "Data", "Failure", "Message", "ModelRequest", "ToolOffer", "ToolUse", "Usage"),
+    "boundary.attempt": ("AttemptFailed",),
+    "boundary.host": ("HaloError", "Preview", "ToolError"),
     "catalog.marks": ("tool",),
-    "doors.stores": ("FileRunStore", "MemoryRunStore"),
-    "library.errors": ("HaloError",),
+    "language.diagnostics": ("Diagnostic",),
+    "app.result": ("RunError", "Shadow"),
+    "doors.folder": ("KeepingError",),
+    "doors.run_store": ("RunJournal", "RunStore"),
+    "doors.stores": ("FileRunStore", "MemoryRunStore", "RunConflict", "RunUnknown"),
+    "library.errors": ("LoopLimitError", "RunFailed"),
     "library.events": (
         "Answered",
+        "Asked",
         "Event",
         "Logged",
         "Printed",
@@ -77,7 +116,7 @@ _HOMES = {
         "StageEnded",
         "Tokens",
     ),
-    "library.program": ("Program", "ProgramPlan", "load", "loads"),
+    "library.program": ("PlanDifference", "Program", "ProgramPlan", "load", "loads"),
     "library.result": ("RunResult", "RunUsage"),
     "library.runtime": ("HaloRuntime",),
 }

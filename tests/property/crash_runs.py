@@ -23,7 +23,7 @@ from halo_lang.boundary.call import AGENT, TOOL, Answer, Call, ToolUse
 from halo_lang.boundary.question import canonical, question
 from halo_lang.boundary.recording import RecordingError
 from halo_lang.cli.keep import RUNS, run_store
-from halo_lang.doors.stores import Unknown
+from halo_lang.doors.stores import RunUnknown
 from kept_runs import Given, Watching, World, answer_for, begin, checked, end_of, go_on, replayed
 from recorded import RUN
 
@@ -310,7 +310,7 @@ def _next(crashes: list[Crash]) -> Crash | None:
 def _journal() -> Any:
     try:
         return read_journal(run_store().peek(RUN))
-    except (Unknown, RecordingError):
+    except (RunUnknown, RecordingError):
         return None
 
 

@@ -37,7 +37,7 @@ from halo_lang.doors.recordings import (
     recording_ids,
     reopened_recording,
 )
-from halo_lang.doors.stores import Conflict, FileRunStore, MemoryRunStore, Unknown
+from halo_lang.doors.stores import FileRunStore, MemoryRunStore, RunConflict, RunUnknown
 from recorded import RUN, call, start
 
 if TYPE_CHECKING:
@@ -471,7 +471,7 @@ def test_a_journal_is_made_claimed_released_and_deleted(store: RunStore) -> None
     journal.append(b"3\n4\n")
     journal.sync()
     assert list(journal.lines()) == list(store.peek(RUN)) == [b"1\n", b"2\n", b"3\n", b"4\n"]
-    with pytest.raises(Conflict):
+    with pytest.raises(RunConflict):
         store.claim(RUN)
     journal.release()
     again = store.claim(RUN)
@@ -481,7 +481,7 @@ def test_a_journal_is_made_claimed_released_and_deleted(store: RunStore) -> None
     again.delete()
     assert store.ids() == []
     for missing in (store.claim, store.peek, lambda run_id: store.add(run_id, {})):
-        with pytest.raises(Unknown):
+        with pytest.raises(RunUnknown):
             missing(RUN)
 
 
@@ -500,7 +500,7 @@ def test_a_claim_is_given_back_once(store: RunStore) -> None:
     first.release()
     second = store.claim(RUN)
     first.release()
-    with pytest.raises(Conflict):
+    with pytest.raises(RunConflict):
         store.claim(RUN)
     second.release()
     store.claim(RUN).delete()
@@ -567,7 +567,7 @@ def test_a_claim_that_comes_as_the_journal_is_deleted_brings_nothing_back(tmp_pa
     journal = store.create(RUN)
     waiting = threading.Thread(target=lambda: (time.sleep(0.02), journal.delete()))
     waiting.start()
-    with pytest.raises((Unknown, Conflict)):
+    with pytest.raises((RunUnknown, RunConflict)):
         store.claim(RUN)
     waiting.join()
     assert store.ids() == []

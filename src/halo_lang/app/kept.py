@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ..boundary.host import Preview
     from ..boundary.recording import Entry, Opening
     from ..doors.keeping import Keeper
-    from ..doors.stores import RunJournal, RunStore
+    from ..doors.run_store import RunJournal, RunStore
     from ..language.values import Value
     from .result import RunResult
     from .underway import What

@@ -14,7 +14,7 @@ from ..catalog.describe import READ
 from ..check.identity import changed_parts, part_keys, source_key
 from ..doors.folder import lines_of
 from ..doors.keeping import Keeper
-from ..doors.stores import Conflict, Unknown
+from ..doors.stores import RunConflict, RunUnknown
 from ..language.record import Record, replace
 from .clock import new_run_id, now
 from .feeds import ResumeFeed
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..doors.answering import Stop
     from ..doors.folder import AppendFile
     from ..doors.mask import Mask
-    from ..doors.stores import RunJournal, RunStore
+    from ..doors.run_store import RunJournal, RunStore
     from ..language.values import Value
     from ..runtime.redact import Redaction
     from .kept import Journaled
@@ -89,9 +89,9 @@ def claim(store: RunStore, run_id: str, ended: Callable[[str], bool]) -> Resumed
     `ended`, `RecordingError` where there is no such run or its journal is damaged."""
     try:
         journal = store.claim(run_id)
-    except Conflict:
+    except RunConflict:
         raise ResumeError("RESUME_CONFLICT", f"the run {run_id} is being resumed, or is still running") from None
-    except Unknown:
+    except RunUnknown:
         if ended(run_id):
             raise ResumeError("RESUME_CONFLICT", f"the run {run_id} is not kept any more: it has ended") from None
         raise RecordingError(f"there is no paused run {run_id}; `halo runs` lists them") from None

@@ -6,7 +6,7 @@ Owns the wiring of a run to whoever answers it. Everything that a run could lack
 
 from __future__ import annotations
 
-from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer
+from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer, failed
 from ..doors.answering import answered, without_waiting
 from ..doors.folder import KeepingError
 from ..doors.mock import Mock
@@ -18,7 +18,7 @@ from .underway import UnderWay
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from pathlib import Path
 
     from ..boundary.call import Call
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..models.client import ModelClient
     from ..models.own import OwnModel
     from ..providers.own.describing import Own
+    from ..runtime.driver import Request
     from .feeds import ReplayFeed
     from .kept import Kept
     from .result import RunResult
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
     from .underway import Debugger, Watcher, What
 
 EVERYTHING = frozenset((AGENT, TOOL, APPROVAL, YIELD, LISTEN))
+PEOPLE = frozenset((APPROVAL, YIELD, LISTEN))
 
 
 class Host(Record):
     """What a live run is given: the program's file, settings, who is shown the run and who is asked, the kept plan that
     it is held to, if any, `mocks` for calls that are not made for real (`doors/mock.py`), who steps through it, and
-    what was registered in code: providers in `own`, providers of `models`, by name."""
+    what was registered in code: providers in `own`, providers of `models`, by name. Where it `is_offline` no model and
+    no tool is called: what is not mocked fails."""
 
     file: Path
     settings: Settings
@@ -53,6 +56,7 @@ class Host(Record):
     stepper: Debugger | None = None
     own: Mapping[str, Own] = {}
     models: Mapping[str, OwnModel] = {}
+    is_offline: bool = False
 
 
 class Recorded(Record):
@@ -137,7 +141,7 @@ async def run_live(
     from .preparing import outside, start_tools
 
     with_defaults(what.program.pipelines[what.pipeline].params, what.args)  # raises for arguments that do not fit
-    kinds = EVERYTHING if recorded is None else recorded.live
+    kinds = recorded.live if recorded is not None else PEOPLE if host.is_offline else EVERYTHING
     watcher, within, settings = host.watcher, host.within, host.settings
     client = ModelClient(settings.environment, settings.project.models, host.file.resolve().parent, host.models)
     day = today()
@@ -157,6 +161,8 @@ async def run_live(
         kept = None if keep is None else keep(what, mask)
         keeper = None if kept is None else kept.keeper
         feed, stuck = _source(kept, recorded)
+        if host.is_offline:
+            stuck = _offline(stuck, watcher)
         if kept is not None and kept.journaled is not None:
             ledger.spent, ledger.unsettled = kept.journaled.spent, kept.journaled.unsettled
         watcher.spends(ledger)
@@ -175,7 +181,7 @@ async def run_live(
         live = Live(
             {kind: door for kind, door in doors.items() if kind in kinds},
             lambda call: host.handlers.can_answer(call) and not (kept is not None and kept.is_uncertain(call)),
-            shadows=recorded is None,
+            shadows=recorded is None and not host.is_offline,
         )
         if host.stepper is not None:
             host.stepper.begins(None if keeper is None else keeper.changed, lambda model: _prepare(client, mask, model))
@@ -184,11 +190,14 @@ async def run_live(
             run.driver,
             run.account,
             feed=feed,
-            mock=Mock(host.mocks, now=now, publish=watcher.published, defaults=False) if host.mocks else None,
+            mock=Mock(host.mocks, now=now, publish=watcher.published, defaults=False)
+            if host.mocks or host.is_offline
+            else None,
             live=live,
             keeper=keeper,
             stuck=stuck,
             stop=stop,
+            asking=watcher.asked if watcher.watches else None,
             answering=run.answering,
             stepper=host.stepper,
         )
@@ -221,6 +230,26 @@ def _source(kept: Kept | None, recorded: Recorded | None) -> tuple[Feed | None, 
     if kept is not None and kept.feed is not None:
         return kept.feed, kept.feed.stuck
     return None, None
+
+
+def _offline(stuck: Stuck | None, watcher: Watcher) -> Stuck:
+    """What decides where neither a mock nor a recording can answer, and nothing may be called; what people are asked
+    may pause the run."""
+
+    def decides(waiting: Collection[Request]) -> tuple[Request, Answer] | None:
+        found = None if stuck is None else stuck(waiting)
+        if found is not None:
+            return found
+        for request in waiting:
+            call = request.call
+            if call.target == "System.Publish":  # is no tool: it goes to whoever runs the pipeline
+                watcher.published(call.args["value"])
+                return request, Answer(None)
+            if call.kind not in PEOPLE:
+                return request, failed("CONFIG", f"nothing is mocked for {call.target}, and nothing is called for real")
+        return None
+
+    return decides
 
 
 def _finished(kept: Kept, result: RunResult) -> RunResult:

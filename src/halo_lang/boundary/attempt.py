@@ -7,9 +7,10 @@ billed. Decides nothing itself. `doors/retry.py` retries, the spend door settles
 from __future__ import annotations
 
 from .call import Failure
+from .host import HaloError
 
 
-class AttemptFailed(Exception):
+class AttemptFailed(HaloError):
     """An attempt that brought no answer.
 
     `code` is `MODEL_ERROR` or `MODEL_TIMEOUT`. `retry`: another attempt may succeed. `billed` is False where the
@@ -26,9 +27,7 @@ class AttemptFailed(Exception):
         billed: bool | None = None,
         retry_after_s: float | None = None,
     ) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
+        super().__init__(code, message)
         self.retry = retry
         self.billed = billed
         self.retry_after_s = retry_after_s

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from ..catalog.describe import Method
+    from ..language.diagnostics import Diagnostic
     from ..language.values import Value
     from .call import Call
 
@@ -93,12 +94,22 @@ class Handlers(Record):
         return True
 
 
-class ToolError(Exception):
+class HaloError(Exception):
+    """What all errors are that Halo raises at whoever hosts it, and that its tools raise: something that the caller can
+    mend. `code` is one of `halo explain`; `diagnostics` are those of a program that has errors."""
+
+    def __init__(self, code: str, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
+        super().__init__(f"{code}: {message}" if code else message)
+        self.code = code
+        self.message = message
+        self.diagnostics = diagnostics
+
+
+class ToolError(HaloError):
     """A tool's failure, in words that a model can act on; never a secret, never a stack trace (tools.md §1)."""
 
     def __init__(self, message: str, code: str = "TOOL_ERROR") -> None:
-        super().__init__(message)
-        self.message = message
+        super().__init__("", message)
         self.code = code
 
 

@@ -9,7 +9,7 @@ from ..app.waits import public_wait
 from ..boundary.recording import RecordingError
 from ..doors.folder import file_of
 from ..doors.recordings import is_under_way
-from ..doors.stores import Unknown
+from ..doors.stores import RunUnknown
 from .ending import shown_wait
 from .keep import RUNS, run_store
 from .output import visible, write_document
@@ -31,7 +31,7 @@ def execute(options: Namespace) -> int:
     for run_id in store.ids():
         try:
             runs.append(_described(run_id, store.peek(run_id)))
-        except Unknown:
+        except RunUnknown:
             continue  # it ended just now
     if options.json:
         write_document({"runs": runs})

@@ -7,7 +7,7 @@ import sys
 from ..app.resuming import signal_line
 from ..boundary.recording import RecordingError
 from ..doors.folder import KeepingError
-from ..doors.stores import Unknown
+from ..doors.stores import RunUnknown
 from .failing import CommandError
 from .keep import run_store
 from .resume import has_ended, json_value
@@ -36,7 +36,7 @@ def execute(options: Namespace) -> int:
     line = signal_line(options.event, json_value("JSON", options.payload))
     try:
         run_store().add(options.run, line)
-    except Unknown:
+    except RunUnknown:
         if has_ended(options.run):
             raise CommandError(f"RESUME_CONFLICT: the run {options.run} has ended, or has not paused yet") from None
         raise CommandError(f"there is no paused run {options.run}; `halo runs` lists them") from None

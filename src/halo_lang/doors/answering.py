@@ -107,6 +107,7 @@ class Doors(Record):
     live: Live | None
     keeper: Keeper | None
     stuck: Stuck | None
+    asking: Callable[[Call], None] | None
     answering: Callable[[Call, Answer], None] | None
     stepper: Stepper | None
 
@@ -121,6 +122,7 @@ async def answered(
     keeper: Keeper | None = None,
     stuck: Stuck | None = None,
     stop: Stop | None = None,
+    asking: Callable[[Call], None] | None = None,
     answering: Callable[[Call, Answer], None] | None = None,
     stepper: Stepper | None = None,
 ) -> Ending:
@@ -128,10 +130,10 @@ async def answered(
 
     `feed` answers from what was recorded, then `mock` what it covers, then `live` in the world. Where none of them can
     answer any more, `stuck` may give an answer to one of the requests that wait; else the run pauses.
-    `keeper` writes down what comes from the world, before the run gets it; `answering` is told of every answer.
-    A debugged run is held for `stepper`.
+    `keeper` writes down what comes from the world, before the run gets it; `asking` is told of every call, `answering`
+    of every answer. A debugged run is held for `stepper`.
     """
-    doors = Doors(feed, mock, live, keeper, stuck, answering, stepper)
+    doors = Doors(feed, mock, live, keeper, stuck, asking, answering, stepper)
     if stop is not None:
         stop.reaches(live)
     waits: tuple[Call, ...] = ()
@@ -177,6 +179,8 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
                 break
         for request in driver.asked:
             waiting[request] = None
+            if doors.asking is not None:
+                doors.asking(request.call)
             if request in by_hand:
                 continue
             if feed is not None:

@@ -13,6 +13,7 @@ import stat
 import time
 from contextlib import suppress
 
+from ..boundary.host import HaloError
 from ..boundary.recording import MAX_LINE, RecordingError
 
 TYPE_CHECKING = False
@@ -30,12 +31,12 @@ ABANDONED_S = 3600.0
 """How old a file is that nobody can still be making."""
 
 
-class KeepingError(Exception):
-    """What is to be kept cannot be written: a full disk, a folder that is not ours."""
+class KeepingError(HaloError):
+    """What is to be kept cannot be written: a full disk, a folder that is not ours. A run store of one's own raises
+    it too."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(message)
-        self.message = message
+        super().__init__("CONFIG", message)
 
 
 def is_run_id(text: str) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..language.values import Value
     from ..runtime.redact import Redaction
     from .folder import AppendFile
-    from .stores import RunJournal
+    from .run_store import RunJournal
 
 REDACTED = ("args", "value", "output", "payload", "raw", "message", "attachments", "difference")
 """The fields, of a line and of the objects in it, in which a program's Redact rules replace what they match, with

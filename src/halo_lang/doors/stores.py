@@ -1,7 +1,7 @@
 """Run stores: where the journals of paused and checkpointed runs are kept (runs.md §5).
 
-Owns the interface, and two homes for it: a folder of files, and memory. One process at a time has a run's journal
-claimed; a signal may be added to it by any. A journal is deleted when its run ends.
+Owns two homes of them: a folder of files, and memory. One process at a time has a run's journal claimed; a signal may
+be added to it by any. A journal is deleted when its run ends. Read `run_store.py` for what a home must do.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from threading import Lock
 
 from ..boundary.recording import encoded
 from .folder import (
@@ -26,61 +27,16 @@ from .folder import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any, Protocol
+    from typing import Any
 
-    class RunJournal(Protocol):
-        """One run's journal, claimed by whoever has it."""
-
-        def lines(self) -> Iterator[bytes]:
-            """All lines so far, as they stand."""
-            ...
-
-        def append(self, data: bytes) -> None:
-            """Adds whole lines. Raises `KeepingError`."""
-            ...
-
-        def sync(self) -> None:
-            """Waits until all is on the disk. Raises `KeepingError`."""
-            ...
-
-        def release(self) -> None:
-            """Gives the claim back; the journal stays."""
-            ...
-
-        def delete(self) -> None:
-            """The run has ended: the journal goes, and the claim with it."""
-            ...
-
-    class RunStore(Protocol):
-        """Keeps journals by run id."""
-
-        def create(self, run_id: str, lines: Iterable[bytes] = ()) -> RunJournal:
-            """A new, claimed journal, which nobody sees before all of `lines` are in it and on the disk. Raises
-            `KeepingError`."""
-            ...
-
-        def claim(self, run_id: str) -> RunJournal:
-            """The journal of a run that goes on. Raises `Conflict` where somebody has it, `Unknown` where none is."""
-            ...
-
-        def add(self, run_id: str, line: Mapping[str, Any]) -> None:
-            """Adds a line to a journal that somebody else may have claimed. Raises `Unknown`, `KeepingError`."""
-            ...
-
-        def ids(self) -> list[str]:
-            """The runs that are kept, the oldest first."""
-            ...
-
-        def peek(self, run_id: str) -> Iterator[bytes]:
-            """A journal's lines, claimed or not. Raises `Unknown`."""
-            ...
+    from .run_store import RunJournal
 
 
-class Unknown(Exception):
+class RunUnknown(Exception):
     """No journal of that run is kept."""
 
 
-class Conflict(Exception):
+class RunConflict(Exception):
     """Somebody else has the run's journal."""
 
 
@@ -121,10 +77,10 @@ class FileRunStore:
         file = self._opened(path, run_id)
         if not file.lock():
             file.close()
-            raise Conflict(run_id)
+            raise RunConflict(run_id)
         if not file.is_still_there():  # deleted, by the one who had it, between our opening and our lock
             file.close()
-            raise Unknown(run_id)
+            raise RunUnknown(run_id)
         file.drop_torn_line()
         return _FileJournal(file)
 
@@ -141,17 +97,17 @@ class FileRunStore:
                 file.append(encoded(line))
             file.sync()
             if not file.is_still_there():
-                raise Unknown(run_id)
+                raise RunUnknown(run_id)
         finally:
             file.close()
 
     def _opened(self, path: str, run_id: str) -> AppendFile:
         if not is_file(path):
-            raise Unknown(run_id)
+            raise RunUnknown(run_id)
         try:
             return AppendFile(path, old=True)
         except FileNotFoundError:
-            raise Unknown(run_id) from None
+            raise RunUnknown(run_id) from None
         except OSError as trouble:
             raise KeepingError(f"{path}: cannot be opened: {trouble.strerror}") from None
 
@@ -173,7 +129,7 @@ class FileRunStore:
     def peek(self, run_id: str) -> Iterator[bytes]:
         path = file_of(self._folder, run_id)
         if not is_file(path):
-            raise Unknown(run_id)
+            raise RunUnknown(run_id)
         return lines_of(path)
 
 
@@ -208,33 +164,37 @@ class MemoryRunStore:
     def __init__(self) -> None:
         self._journals: dict[str, list[bytes]] = {}
         self._claimed: set[str] = set()
+        self._lock = Lock()  # runs may go on in several threads
 
     def create(self, run_id: str, lines: Iterable[bytes] = ()) -> RunJournal:
-        if run_id in self._journals:
-            raise KeepingError(f"a journal of the run {run_id} is kept already")
-        self._journals[run_id] = list(lines)
-        self._claimed.add(run_id)
+        with self._lock:
+            if run_id in self._journals:
+                raise KeepingError(f"a journal of the run {run_id} is kept already")
+            self._journals[run_id] = list(lines)
+            self._claimed.add(run_id)
         return _MemoryJournal(self, run_id)
 
     def claim(self, run_id: str) -> RunJournal:
-        if run_id not in self._journals:
-            raise Unknown(run_id)
-        if run_id in self._claimed:
-            raise Conflict(run_id)
-        self._claimed.add(run_id)
+        with self._lock:
+            if run_id not in self._journals:
+                raise RunUnknown(run_id)
+            if run_id in self._claimed:
+                raise RunConflict(run_id)
+            self._claimed.add(run_id)
         return _MemoryJournal(self, run_id)
 
     def add(self, run_id: str, line: Mapping[str, Any]) -> None:
-        if run_id not in self._journals:
-            raise Unknown(run_id)
-        self._journals[run_id].append(encoded(line))
+        with self._lock:
+            if run_id not in self._journals:
+                raise RunUnknown(run_id)
+            self._journals[run_id].append(encoded(line))
 
     def ids(self) -> list[str]:
         return list(self._journals)
 
     def peek(self, run_id: str) -> Iterator[bytes]:
         if run_id not in self._journals:
-            raise Unknown(run_id)
+            raise RunUnknown(run_id)
         return iter(list(self._journals[run_id]))
 
 

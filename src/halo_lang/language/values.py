@@ -116,8 +116,27 @@ def read_json(text: str) -> Value:
     except RecursionError:
         raise ValueError(f"more than {MAX_DEPTH} levels") from None
     if "\\u" in text:
-        to_json(value).encode()  # refuses a lone half of a surrogate pair, with a ValueError
+        try:
+            to_json(value).encode()
+        except UnicodeEncodeError:
+            raise ValueError("a text holds half of a surrogate pair") from None
     return value
+
+
+def plain(value: object) -> Value:
+    """A value that somebody's own code gave, as a value of the language: a copy, in which tuples are lists and keys are
+    texts. Raises `ValueError` for what is no JSON, and where `read_json` does."""
+    if value is None or isinstance(value, bool):
+        return value
+    from json import dumps
+
+    try:
+        text = dumps(value, allow_nan=False)
+    except RecursionError:
+        raise ValueError(f"more than {MAX_DEPTH} levels") from None
+    except TypeError as trouble:
+        raise ValueError(str(trouble)) from None
+    return read_json(text)
 
 
 def depth(value: Value) -> int:

@@ -1,18 +1,28 @@
-"""The one error that the library raises of its own."""
+"""The errors of the library, one hierarchy below `HaloError`.
+
+`HaloError` itself is raised where a run cannot begin. A run that failed is no exception unless somebody asks for one
+(`RunResult.or_raise`). The others are raised by what somebody writes for Halo: tools, models, run stores.
+"""
 
 from __future__ import annotations
 
+from ..boundary.host import HaloError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..language.diagnostics import Diagnostic
+    from .result import RunResult
 
 
-class HaloError(Exception):
-    """Something that the caller can mend. `code` is one of `halo explain`; `diagnostics` are those of a program that
-    has errors. How a run fails is no error of the library: it stands in the run's result."""
+class RunFailed(HaloError):
+    """A run that failed; `result` is all of it."""
 
-    def __init__(self, code: str, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
-        super().__init__(f"{code}: {message}" if code else message)
-        self.code = code
-        self.message = message
-        self.diagnostics = diagnostics
+    def __init__(self, code: str, message: str, result: RunResult) -> None:
+        super().__init__(code, message)
+        self.result = result
+
+
+class LoopLimitError(RunFailed):
+    """A run that failed because a loop's condition still held after its last try (`LOOP_LIMIT`)."""
+
+
+__all__ = ["HaloError", "LoopLimitError", "RunFailed"]

@@ -45,6 +45,12 @@ class Tokens(Event):
     text: str
 
 
+class Asked(Event):
+    """A call goes out: a request to a model, a call of a tool, or a question to a person (`call.kind`)."""
+
+    call: Call
+
+
 class Answered(Event):
     """A call has its answer. `cost` is what the run has cost so far, in US dollars."""
 
@@ -106,6 +112,9 @@ class Watching:
 
     def tokens(self, call: Call, text: str) -> None:
         self._tell(Tokens(call.stage, call.target, call.scope, text))
+
+    def asked(self, call: Call) -> None:
+        self._tell(Asked(call))
 
     def answered(self, call: Call, answer: Answer, cost: int) -> None:
         self._tell(Answered(call, answer, cost / 1_000_000_000))

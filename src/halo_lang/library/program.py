@@ -149,10 +149,16 @@ class PlanDifference:
         return preformatted(str(self))
 
 
+MOST_SHOWN = 20_000
+"""Characters of a text that a notebook is given."""
+
+
 def preformatted(text: str) -> str:
-    """Text as HTML, every mark of HTML in it escaped."""
+    """Text as HTML, every mark of HTML in it escaped; of a long one the beginning."""
     from html import escape
 
+    if len(text) > MOST_SHOWN:
+        text = f"{text[:MOST_SHOWN]}…\n\n{len(text) - MOST_SHOWN:,} more characters are not shown"
     return f'<pre style="white-space: pre-wrap">{escape(text)}</pre>'
 
 

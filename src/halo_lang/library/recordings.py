@@ -12,6 +12,7 @@ from ..doors.folder import KeepingError, file_of
 from ..doors.recordings import Recording, new_recording, read_recording_file
 from ..language.record import Record
 from .errors import HaloError
+from .given import given_arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,14 +59,15 @@ class Recorder:
         self._file: AppendFile | None = None
 
     def start(
-        self, pipeline: str, args: Mapping[str, Value] | None = None, *, file: str = "", sha256: str = ""
+        self, pipeline: str, args: Mapping[str, object] | None = None, *, file: str = "", sha256: str = ""
     ) -> None:
         """Begins the recording."""
+        given = given_arguments(args)
         try:
             self._file = new_recording(self._folder, self._run_id)
         except (KeepingError, RecordingError) as trouble:
             raise HaloError("CONFIG", trouble.message) from None
-        self._write(start_line(self._run_id, pipeline, args or {}, file, sha256, now()))
+        self._write(start_line(self._run_id, pipeline, given, file, sha256, now()))
 
     def record(self, call: RecordedCall) -> None:
         """Adds a call's line."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..language.record import Record
 from ..language.values import to_text
+from .errors import LoopLimitError, RunFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,13 +48,21 @@ class RunResult(Record):
         """Whether the run came to its end without a failure: completed, or halted by a gate."""
         return self.status in ("completed", "halted")
 
+    def or_raise(self) -> RunResult:
+        """The result itself, unless the run failed: raises `RunFailed` then, for a loop's limit `LoopLimitError`."""
+        if self.error is None:
+            return self
+        failed = LoopLimitError if self.error.code == "LOOP_LIMIT" else RunFailed
+        raise failed(self.error.code, self.error.message, self)
+
     def _repr_html_(self) -> str:
         from .program import preformatted
 
-        ended = self.error.message if self.error is not None else to_text(self.output)
         code = f" {self.error.code}" if self.error is not None else ""
-        head = f"{self.status}{code} · {self.duration:.1f} s · ${self.cost:.4f} · run {self.run_id}"
-        return preformatted(f"{head}\n\n{ended}")
+        rows = [f"{self.status}{code} · {self.duration:.1f} s · ${self.cost:.4f} · run {self.run_id}", ""]
+        rows += [f"waits: {wait['kind']} at stage {wait['stage']}: {wait['message']}" for wait in self.waits]
+        rows.append(self.error.message if self.error is not None else to_text(self.output))
+        return preformatted("\n".join(rows))
 
 
 def public_result(result: Result) -> RunResult:

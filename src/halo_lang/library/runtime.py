@@ -1,52 +1,58 @@
 """`HaloRuntime`: runs programs from Python (library.md).
 
 Owns what a host gives once and what each run needs: handlers, mocks, a recorder, a run store. Several runtimes work
-side by side; cancelling a run's task leaves nothing behind.
+side by side, in several threads too; cancelling a run's task leaves nothing behind. Whatever values come from the host
+are made values of the language here. Read `leaving.py` for how a run is stopped from outside.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from inspect import isawaitable
 from pathlib import Path
 
 from ..app.clock import new_run_id
 from ..app.kept import Kept, opening_line
 from ..app.own import own_model, own_providers
 from ..app.resuming import Given, ResumeError, check_program, claim, resume, signal_line
-from ..app.running import Host, Recorded, run_live
+from ..app.running import Host, run_live
 from ..app.settings import Settings
 from ..app.underway import What
-from ..boundary.call import failed
+from ..boundary.call import Answer
 from ..boundary.host import ConfigError, Environment, Handlers
 from ..boundary.recording import RecordingError
-from ..doors.answering import Stop
-from ..doors.folder import KeepingError
+from ..doors.folder import KeepingError, is_run_id
 from ..doors.keeping import Keeper
-from ..doors.stores import MemoryRunStore, Unknown
+from ..doors.mock import mock_problem
+from ..doors.stores import MemoryRunStore, RunUnknown
+from ..runtime.arguments import with_defaults
 from .errors import HaloError
 from .events import Event, EventStream, Watching
+from .given import given_arguments, given_value
+from .leaving import GRACE_S, Stoppable, from_plain_code
 from .program import Program
 from .recordings import recorded_call
 from .result import RunResult, public_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
     from typing import Any, Self
 
     from ..app.own import Own, OwnModel
     from ..app.resuming import Resumed
-    from ..boundary.call import Answer, Call
+    from ..boundary.call import Call
     from ..boundary.host import Preview
+    from ..doors.answering import Stop
     from ..doors.mask import Mask
-    from ..doors.stores import RunStore
+    from ..doors.run_store import RunStore
     from ..language.values import Value
-    from ..runtime.driver import Request
     from .recordings import ReadRecording, RecordedCall
 
-    Handler = Callable[[Call], Value | Awaitable[Value]]
-    ApprovalHandler = Callable[[Call, Preview | None], Value | Awaitable[Value]]
+    # What a host gives is any object here, and made a value by `plain`: a `list[str]` is no `list[Value]` to a checker.
+    Handler = Callable[[Call], object]
+    ApprovalHandler = Callable[[Call, Preview | None], object]
 
 
 class HaloRuntime:
@@ -57,8 +63,9 @@ class HaloRuntime:
     read. Handlers may be plain functions or asynchronous ones. `on_yield` and `on_listen` get the call and give the
     answer; `on_approval` gets the call and the preview of a file's change and gives a yes or no, or
     `{"approved": True, "args": …}` with changed arguments. `on_print` and `on_publish` get what a program shows, and
-    `on_event` every event. Without a handler a run pauses where it asks somebody. With `live=False` no model and no
-    tool is ever called: a call that is not mocked fails.
+    `on_event` every event; what these three raise ends the run, and comes out of it. A handler that fails approves
+    nothing. Without a handler a run pauses where it asks somebody. With `live=False` no model and no tool is ever
+    called: a call that is not mocked fails.
     """
 
     def __init__(
@@ -89,17 +96,27 @@ class HaloRuntime:
         self._mocks: dict[str, Value | Callable[[Call], Answer]] = {}
         self._own: dict[str, Own] = {}
         self._models: dict[str, OwnModel] = {}
-        self._stops: dict[str, Stop] = {}
+        self._under_way: dict[str, Stoppable] = {}
 
     def load(self, program: Program) -> Self:
-        """The program to run. Gives the runtime itself."""
+        """The program to run, from `halo_lang.load`. Gives the runtime itself."""
+        if not isinstance(program, Program):
+            raise HaloError("", "a runtime takes a program, not its path: HaloRuntime().load(load('tidy.halo'))")
         self._program = program
         return self
 
-    def mock_all(self, mocks: Mapping[str, Value | Callable[[Call], Answer]]) -> Self:
+    def mock_all(self, mocks: Mapping[str, object]) -> Self:
         """Answers for calls that are then not made for real, by `Agent.method`, `Agent`, `Tool.method`, `Tool`,
-        `yield`, an event or `approval` (cli.md `--mock`); what none covers is. Gives the runtime itself."""
-        self._mocks.update(mocks)
+        `yield`, an event or `approval`; what none covers is. An answer is a value, `{"sequence": [a, b]}` (one after
+        the other in each scope, the last again and again), `{"error": "message"}`, or a function that gets the `Call`
+        and gives a value or an `Answer`; what it raises comes out of the run. Gives the runtime itself. Raises
+        `HaloError` for what is no JSON."""
+        values = {key: given_value(mock, f"the mock of `{key}`") for key, mock in mocks.items() if not callable(mock)}
+        problem = mock_problem(values)
+        if problem is not None:
+            raise HaloError("CONFIG", problem)
+        self._mocks.update(values)
+        self._mocks.update({key: _answering(key, mock) for key, mock in mocks.items() if callable(mock)})
         return self
 
     def register(self, name: str, provider: object) -> Self:
@@ -124,20 +141,21 @@ class HaloRuntime:
         return self
 
     async def run(
-        self, pipeline: str | None = None, args: Mapping[str, Value] | None = None, *, run_id: str | None = None
+        self, pipeline: str | None = None, args: Mapping[str, object] | None = None, *, run_id: str | None = None
     ) -> RunResult:
         """Runs a pipeline and gives how it ended: a failure is a result, not an exception. Raises `HaloError` before
         anything runs where something is missing or the arguments do not fit."""
         return await self._run(self._what(pipeline, args, run_id), self._on_event)
 
     def run_sync(
-        self, pipeline: str | None = None, args: Mapping[str, Value] | None = None, *, run_id: str | None = None
+        self, pipeline: str | None = None, args: Mapping[str, object] | None = None, *, run_id: str | None = None
     ) -> RunResult:
-        """`run` for code that is not asynchronous, also where an event loop runs already (a notebook)."""
-        return _from_plain_code(self.run(pipeline, args, run_id=run_id))
+        """`run` for code that is not asynchronous, also where an event loop runs already (a notebook): the run then has
+        a thread of its own. An interrupt (Ctrl-C) cancels the run first."""
+        return from_plain_code(self.run(pipeline, args, run_id=run_id))
 
     async def stream(
-        self, pipeline: str | None = None, args: Mapping[str, Value] | None = None, *, run_id: str | None = None
+        self, pipeline: str | None = None, args: Mapping[str, object] | None = None, *, run_id: str | None = None
     ) -> AsyncIterator[Event]:
         """Runs a pipeline and gives its events as they come; the last one is `RunEnded`, with the result. Leaving the
         iteration early cancels the run."""
@@ -151,7 +169,7 @@ class HaloRuntime:
                 run.cancel()
                 await asyncio.wait([run])
 
-    async def resume(self, run_id: str, answer: Value = None, *, wait: str | None = None) -> RunResult:
+    async def resume(self, run_id: str, answer: object = None, *, wait: str | None = None) -> RunResult:
         """Goes on with a paused run, answering what it waits for: the only wait, or the one whose id is given. An
         answer of None answers nothing: the run goes on with what it was sent (`signal`) and its handlers.
 
@@ -164,29 +182,28 @@ class HaloRuntime:
             raise _public(trouble) from None
         try:
             check_program(resumed, program.checked, changed=False)
-            given = [] if answer is None else [Given("answer", answer, wait=wait)]
+            given = [] if answer is None else [Given("answer", given_value(answer, "the answer"), wait=wait)]
             return await self._resume(resumed, given)
         except (ResumeError, RecordingError, KeepingError) as trouble:
             raise _public(trouble) from None
         finally:
             resumed.journal.release()
 
-    def signal(self, run_id: str, event: str, payload: Value) -> None:
+    def signal(self, run_id: str, event: str, payload: object) -> None:
         """Sends an event to a run that is kept, whether it listens for it yet or not; it is delivered once. Raises
         `HaloError` where there is no such run."""
         try:
-            self._store.add(run_id, signal_line(event, payload))
-        except Unknown:
+            self._store.add(run_id, signal_line(event, given_value(payload, "the event's payload")))
+        except RunUnknown:
             raise HaloError("RESUME_CONFLICT", f"there is no paused run {run_id}") from None
         except (RecordingError, KeepingError) as trouble:
             raise _public(trouble) from None
 
-    def cancel(self, run_id: str) -> bool:
-        """Asks a run of this runtime to stop; gives whether it was under way. Calls under way may end first."""
-        stop = self._stops.get(run_id)
-        if stop is not None:
-            stop.ask()
-        return stop is not None
+    def cancel(self, run_id: str, *, grace_s: float = GRACE_S) -> bool:
+        """Stops a run of this runtime, from any thread; gives whether it was under way. No new call begins; those under
+        way get `grace_s` seconds, then they are cancelled. The run's result then says `cancelled`."""
+        run = self._under_way.get(run_id)
+        return run is not None and run.stop_soon(grace_s)
 
     async def _run(self, what: What, on_event: Callable[[Event], None] | None) -> RunResult:
         def keep(begun: What, _: Mask) -> Kept:
@@ -194,10 +211,7 @@ class HaloRuntime:
             keeper.write(opening_line(begun))
             return Kept(begun.run_id, keeper, self._store)
 
-        only = None if self._live else Recorded(_NoFeed(), PEOPLE, _refused)
-        return await self._under(
-            what, lambda host, stop: run_live(what, host, keep=keep, recorded=only, stop=stop), on_event
-        )
+        return await self._under(what, lambda host, stop: run_live(what, host, keep=keep, stop=stop), on_event)
 
     async def _resume(self, resumed: Resumed, given: list[Given]) -> RunResult:
         opening = resumed.opening
@@ -226,29 +240,37 @@ class HaloRuntime:
             mocks=dict(self._mocks),
             own={**program.own, **self._own},
             models=dict(self._models),
+            is_offline=not self._live,
         )
-        stop = self._stops[what.run_id] = Stop()
+        run = Stoppable()
+        if self._under_way.setdefault(what.run_id, run) is not run:
+            raise HaloError("RESUME_CONFLICT", f"the run {what.run_id} is under way already")
         try:
-            result = public_result(await start(host, stop))
+            result = public_result(await run.carried_out(start, host))
         except ConfigError as trouble:
             raise HaloError("CONFIG", str(trouble)) from None
         except KeepingError as trouble:
             raise HaloError("CONFIG", trouble.message) from None
-        except ValueError as trouble:
-            raise HaloError("ARGUMENT_TYPE", str(trouble)) from None
         finally:
-            self._stops.pop(what.run_id, None)
+            del self._under_way[what.run_id]
         watching.ended(result)
         return result
 
-    def _what(self, pipeline: str | None, args: Mapping[str, Value] | None, run_id: str | None) -> What:
+    def _what(self, pipeline: str | None, args: Mapping[str, object] | None, run_id: str | None) -> What:
         program = self._loaded()
         checked = program.pipeline(pipeline)
         known = {parameter.name for parameter in checked.params}
         for name in args or {}:
             if name not in known:
                 raise HaloError("UNKNOWN_ARGUMENT", f"the pipeline {checked.name} has no parameter `{name}`")
-        return What(program.checked, checked.name, args or {}, run_id or new_run_id())
+        given = given_arguments(args)
+        try:
+            with_defaults(checked.params, given)
+        except ValueError as trouble:
+            raise HaloError("ARGUMENT_TYPE", str(trouble)) from None
+        if run_id is not None and not is_run_id(run_id):
+            raise HaloError("CONFIG", f"a run id is a UUID, such as str(uuid.uuid4()) gives, and not `{run_id[:80]}`")
+        return What(program.checked, checked.name, given, run_id or new_run_id())
 
     def _loaded(self) -> Program:
         if self._program is None:
@@ -260,29 +282,14 @@ class HaloRuntime:
             self._recorder(recorded_call(line))
 
 
-PEOPLE = frozenset(("yield", "approval", "listen"))
-"""The kinds of calls that handlers answer."""
+def _answering(key: str, mock: Callable[[Call], Any]) -> Callable[[Call], Answer]:
+    """A function of the host's as a mock."""
 
+    def answer(call: Call) -> Answer:
+        given = mock(call)
+        return given if isinstance(given, Answer) else Answer(given_value(given, f"what the mock of `{key}` gave"))
 
-class _NoFeed:
-    """Nothing is recorded."""
-
-    def add(self, request: Request) -> bool:
-        return False
-
-    def take(self) -> tuple[Request, Answer] | None:
-        return None
-
-    def withdraw(self, request: Request) -> None: ...
-
-
-def _refused(waiting: Collection[Request]) -> tuple[Request, Answer] | None:
-    """The refusal of a call that would be live; what people are asked may pause the run."""
-    for request in waiting:
-        if request.call.kind not in PEOPLE:
-            target = request.call.target
-            return request, failed("CONFIG", f"nothing is mocked for {target}, and nothing is called for real")
-    return None
+    return answer
 
 
 def _asynchronous(handler: Callable[..., Any] | None) -> Callable[..., Awaitable[Any]] | None:
@@ -293,20 +300,9 @@ def _asynchronous(handler: Callable[..., Any] | None) -> Callable[..., Awaitable
 
     async def asked(*args: Any) -> Any:
         answer = given(*args)
-        return await answer if asyncio.iscoroutine(answer) or isinstance(answer, asyncio.Future) else answer
+        return given_value(await answer if isawaitable(answer) else answer, "what the handler gave")
 
     return asked
-
-
-def _from_plain_code(run: Coroutine[Any, Any, RunResult]) -> RunResult:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(run)
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, run).result()
 
 
 def _public(trouble: ResumeError | RecordingError | KeepingError) -> HaloError:

@@ -13,6 +13,7 @@ from ..boundary.attempt import AttemptFailed
 from ..boundary.call import Answer, ModelRequest
 from ..boundary.host import ConfigError
 from ..language.record import replace
+from ..language.values import Value, plain
 from .providers import EMBEDDED, PROVIDERS
 from .reply import STOPPED, answer, clean, mended
 
@@ -42,10 +43,20 @@ async def attempt(function: OwnModel, request: ModelRequest, watch: Callable[[st
     if isinstance(given, str):
         made = answer(request, None, given, (), None, STOPPED)
     elif isinstance(given, Answer):
-        made = given if given.model else replace(given, model=request.model)
+        try:
+            uses = tuple(replace(use, args=_object(use.args)) for use in given.tool_uses)
+            made = replace(given, value=plain(given.value), tool_uses=uses, model=given.model or request.model)
+        except ValueError as trouble:
+            raise AttemptFailed("MODEL_ERROR", f"{request.model} gave what is no JSON: {trouble}") from None
     else:
         kind = type(given).__name__
         raise AttemptFailed("MODEL_ERROR", f"{request.model} gave a {kind}; a model gives a text or an `Answer`")
     if watch is not None and isinstance(made.value, str) and made.value:
         watch(mended(made.value))
     return made
+
+
+def _object(args: object) -> dict[str, Value] | None:
+    """The arguments of a tool call, None where they are no object."""
+    made = plain(args)
+    return made if isinstance(made, dict) else None
