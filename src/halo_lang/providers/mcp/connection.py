@@ -20,6 +20,7 @@ from .text import last_lines, one_line
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
+    from contextlib import AbstractAsyncContextManager
     from typing import Any, TypeVar
 
     from mcp import Client, ClientSession
@@ -64,10 +65,16 @@ class Connection:
     async def open(self) -> None:
         """Starts or reaches the server and agrees with it on how to speak. Raises `ToolError`; then, as where it is
         cancelled, nothing is left of it."""
-        client_of = await asyncio.to_thread(_package)
+        way = self._way = HttpServer(self._server) if self._server.url is not None else ServerProcess(self._server)
+        try:
+            client_of = await asyncio.to_thread(_package)  # takes a second, in which the server starts, too
+        except BaseException:
+            if isinstance(way, ServerProcess):
+                way.kill()
+            raise
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         ready.add_done_callback(lambda one: one.cancelled() or one.exception())  # nobody may wait for it any more
-        self._task = asyncio.create_task(self._hold_open(client_of, ready))
+        self._task = asyncio.create_task(self._hold_open(client_of(way.streams(), self._noticed), ready))
         try:
             async with asyncio.timeout(self._timeout_s):
                 await asyncio.shield(ready)
@@ -133,16 +140,14 @@ class Connection:
                 task.cancel()
                 await asyncio.wait((task,), timeout=CLOSE_S)
         finally:
-            if not task.done():
-                task.cancel()
-                if isinstance(way, ServerProcess):
-                    way.kill()
+            task.cancel()
+            if isinstance(way, ServerProcess):
+                way.kill()  # the task does so itself, if it ever began and is let end
 
-    async def _hold_open(self, client_of: Callable[[Any, Any], Any], ready: asyncio.Future[None]) -> None:
-        """The connection's task: from the start of the server to its end."""
+    async def _hold_open(self, opening: AbstractAsyncContextManager[Client], ready: asyncio.Future[None]) -> None:
+        """The connection's task: from the first question to the server's end."""
         try:
-            self._way = HttpServer(self._server) if self._server.url is not None else ServerProcess(self._server)
-            async with client_of(self._way.streams(), self._noticed) as client:
+            async with opening as client:
                 self._client = client
                 ready.set_result(None)
                 await self._closing.wait()
