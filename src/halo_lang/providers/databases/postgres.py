@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 
 from ...boundary.host import ConfigError, ToolError
-from .rows import Rows
+from .rows import TOO_LARGE, Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +49,10 @@ _PLAIN_SETTINGS = frozenset(
     )
 )
 """What an address may say. A `service` or a password file could lend a password of the user's to another host."""
+
+_NO_ROWS = (
+    "the statement sends its rows back, which `execute` does not give, and they are too many; leave out RETURNING"
+)
 
 _TABLES = """
 SELECT CASE WHEN pg_catalog.pg_table_is_visible(c.oid) THEN c.relname ELSE n.nspname || '.' || c.relname END
@@ -108,6 +112,8 @@ class PostgresServer:
         async def connected() -> AsyncIterator[AsyncConnection[Any]]:
             import psycopg
 
+            from .relay import bounded
+
             if self._places is None:
                 self._places = asyncio.Semaphore(MAX_CONNECTIONS)
             async with self._places:
@@ -117,16 +123,20 @@ class PostgresServer:
                     )
                 except psycopg.Error as error:
                     raise ToolError(f"the database cannot be reached: {self._said(error)}") from None
-                try:
-                    if reads_only:
-                        await _begin_reading(connection)
-                    yield connection
-                except psycopg.Error as error:
-                    raise self._failure(error, reads_only=reads_only) from None
-                except UnicodeError:
-                    raise ToolError("the statement or `params` hold characters that are not valid Unicode") from None
-                finally:
-                    await connection.close()  # what is not committed is rolled back
+                async with bounded(connection.fileno()) as received:
+                    try:
+                        if reads_only:
+                            await _begin_reading(connection)
+                        yield connection
+                    except psycopg.Error as error:
+                        if received.too_much:
+                            raise ToolError(TOO_LARGE if reads_only else _NO_ROWS) from None
+                        raise self._failure(error, reads_only=reads_only) from None
+                    except UnicodeError:
+                        what = "the statement or `params` hold characters that are not valid Unicode"
+                        raise ToolError(what) from None
+                    finally:
+                        await connection.close()  # what is not committed is rolled back
 
         return connected()
 

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from ...language.values import Value
 
 
+_LESS = "select fewer columns, or ask for fewer rows by WHERE or LIMIT"
+TOO_LARGE = f"the result has more than {LIMIT:,} bytes; {_LESS}"
+
+
 class Rows:
     """Collects rows as objects. Raises `ToolError` as soon as they are more than a result may have."""
 
@@ -34,10 +38,7 @@ class Rows:
         made = {name: json_value(value) for name, value in zip(self._names, row, strict=True)}
         self._size += len(to_json(made).encode("utf-8", "replace")) + 1
         if self._size > LIMIT:
-            raise ToolError(
-                f"the result has more than {LIMIT:,} bytes after {len(self.values):,} rows; "
-                "select fewer columns, or ask for fewer rows by WHERE or LIMIT"
-            )
+            raise ToolError(f"the result has more than {LIMIT:,} bytes after {len(self.values):,} rows; {_LESS}")
         self.values.append(made)
 
 
