@@ -30,7 +30,9 @@ def test_the_process_wins_over_env_and_an_empty_variable_is_none(tmp_path: Path)
 
 
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
-    assert read_settings(project(tmp_path, b"\xef\xbb\xbfA=1\n"), {}).environment.get("A") == "1"
+    toml = b"\xef\xbb\xbf[recordings]\nkeep = 1\n"
+    settings = read_settings(project(tmp_path, b"\xef\xbb\xbfA=1\n", toml), {})
+    assert (settings.environment.get("A"), settings.project.keep) == ("1", 1)
 
 
 def test_halo_toml_is_found_beside_the_file_or_above_it_the_nearest_alone(tmp_path: Path) -> None:
@@ -65,6 +67,13 @@ def test_a_linked_program_has_the_settings_of_where_it_really_is(tmp_path: Path)
         ("", "[recordings]\nkepe = 1\n", "[recordings] takes `keep`"),
         ("", "[prices]\nx = 1\n", "halo.toml"),
         ("", "a = " + "[" * 5000, "halo.toml: cannot be read"),
+        ("", "a" + ".a" * 100_000 + " = 1\n", "halo.toml: cannot be read: line 1 has more than 100 dots"),
+        ("", "\n[a" + ".'.'" * 100_000 + "]\n", "halo.toml: cannot be read: line 2 has more than 100 dots"),
+        ("", "a = " + "9" * 100_000, "halo.toml: cannot be read"),
+        ("", "#" * 2_000_000, "halo.toml: cannot be read: it is larger than 1 MiB"),
+        ("#" * 300_000, "", ".env: cannot be read: it is larger than 256 KiB"),
+        ("", "[recordings]\nkeep = true\n", "recordings.keep must be"),
+        ("", "recordings = 1\n", "[recordings] takes `keep`"),
     ],
 )
 def test_what_is_wrong_names_its_file(tmp_path: Path, env: str | bytes, toml: str | bytes, named: str) -> None:
@@ -111,6 +120,69 @@ def test_verbose_says_where_settings_come_from_and_never_a_secret(tmp_path: Path
     assert "settings: MINE set in the environment, .env is not used" in ended.err
     assert "key-of" not in ended.err + ended.out
     assert "value-of" not in ended.err + ended.out
+
+
+def test_variables_win_over_the_file_and_flags_over_both(tmp_path: Path) -> None:
+    with ModelServer("variable's") as variables, ModelServer("file's") as files:
+        address = {name: server.environment["HALO_LOCAL_URL"] for name, server in (("v", variables), ("f", files))}
+        toml = f'[models.local]\nurl = "{address["f"]}"\n[models.my-own]\nurl = "{address["f"]}"\n'
+        file = project(tmp_path, toml=toml + "[recordings]\nkeep = 1\n")
+        run = ["run", "p.halo", "x=1"]
+        own = [*run, "--model", "A=my-own/other"]
+        assert halo(tmp_path, *run).out == "file's\n"
+        assert halo(tmp_path, *run, env={"HALO_LOCAL_URL": address["v"]}).out == "variable's\n"
+        assert halo(tmp_path, *own).out == "file's\n"
+        ended = halo(tmp_path, *own, "-v", env={"HALO_MY_OWN_URL": address["v"], "HALO_RECORDINGS_KEEP": "3"})
+    assert ended.out == "variable's\n"
+    assert "settings: [models.my-own] from halo.toml" in ended.err
+    assert "settings: HALO_MY_OWN_URL from the environment" in ended.err
+    assert address["v"] not in ended.err
+    assert read_settings(file, {}).project.keep == 1
+    assert read_settings(file, {"HALO_RECORDINGS_KEEP": "3"}).project.keep == 3
+    project(tmp_path, env="HALO_RECORDINGS_KEEP=4\n")
+    assert read_settings(file, {}).project.keep == 4
+    assert read_settings(file, {"HALO_RECORDINGS_KEEP": "3"}).project.keep == 3
+    assert len(list((tmp_path / ".halo" / "recordings").iterdir())) == 2
+
+
+@pytest.mark.parametrize("said", ["-1", "many", "1.5", "9" * 30, "\u0663"])
+def test_a_variable_that_is_no_number_of_recordings_is_named(tmp_path: Path, said: str) -> None:
+    ended = halo(
+        project(tmp_path, text="pipeline P() -> Result:\n  1\n").parent,
+        "run",
+        "p.halo",
+        env={"HALO_RECORDINGS_KEEP": said},
+    )
+    assert (ended.code, ended.out) == (1, "")
+    assert "HALO_RECORDINGS_KEEP must be a whole number" in ended.err
+
+
+def test_a_key_of_ones_own_is_not_sent_to_an_address_from_the_projects_env(tmp_path: Path) -> None:
+    with ModelServer("said") as server:
+        address = server.environment["HALO_LOCAL_URL"]
+        toml = f'[models.mine]\nurl = "{address}"\nkey = "MINE_KEY"\n'
+        project(tmp_path, toml=toml)
+        run = ["run", "p.halo", "x=1", "--no-record", "--model", "A=mine/other"]
+        key = {"MINE_KEY": "my-own-key"}
+        assert halo(tmp_path, *run, env=key).code == 1
+        assert halo(tmp_path, *run, env={**key, "HALO_MINE_URL": address}).out == "said\n"
+        project(tmp_path, env=f"HALO_MINE_URL={address}\n")
+        ended = halo(tmp_path, *run, env=key)
+        assert ended.code == 1
+        assert "`HALO_MINE_URL` in the project's .env" in ended.err
+        assert len(server.bodies) == 1
+
+
+def test_verbose_names_each_variable_of_the_environment_that_is_used(tmp_path: Path) -> None:
+    with ModelServer("said") as server:
+        project(tmp_path, text=ASK.replace("local/scripted", "Env.THE_MODEL"))
+        env = {**server.environment, "THE_MODEL": "local/scripted", "HALO_LOCAL_API_KEY": "hush-key", "UNUSED": "x"}
+        ended = halo(tmp_path, "run", "p.halo", "x=1", "--no-record", "-v", env=env)
+    assert ended.out == "said\n"
+    for name in ("THE_MODEL", "HALO_LOCAL_URL", "HALO_LOCAL_API_KEY"):
+        assert ended.err.count(f"settings: {name} from the environment\n") == 1
+    assert "UNUSED" not in ended.err
+    assert "hush" not in ended.err
 
 
 TOOLS = """\

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ..catalog.prices import Price
 
 NAME = "halo.toml"
+MAX_BYTES = 1024 * 1024
+MAX_DOTS = 100
+"""In a line. What reads TOML takes memory with the square of the parts that a key has."""
 SECTIONS = ("models", "prices", "recordings")
 
 
@@ -85,12 +88,18 @@ def _sections(file: str) -> dict[str, Any]:
 
     try:
         with open(file, "rb") as opened:
-            sections = tomllib.load(opened)
+            data = opened.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise ConfigError(f"{file}: cannot be read: it is larger than 1 MiB")
+        for number, line in enumerate(data.splitlines(), 1):
+            if line.count(b".") > MAX_DOTS and not line.lstrip().startswith(b"#"):
+                raise ConfigError(f"{file}: cannot be read: line {number} has more than {MAX_DOTS} dots")
+        sections = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as trouble:
         raise ConfigError(f"{file}: cannot be read: {trouble.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{file}: cannot be read: it is not UTF-8") from None
-    except tomllib.TOMLDecodeError as trouble:
+    except ValueError as trouble:  # what is no TOML, and numbers that are too large
         raise ConfigError(f"{file}: cannot be read: {trouble}") from None
     except RecursionError:
         raise ConfigError(f"{file}: cannot be read: it nests too deep") from None

@@ -140,7 +140,7 @@ def _live(what: What, within: Within | None, options: Namespace) -> int:
     path = Path(options.file)
     settings = read_settings(path)
     if options.verbose:
-        say_where_from(settings)
+        settings = say_where_from(settings)
     log_plainly(options.verbose)
     output = Output(as_document=options.json, quiet=options.quiet)
     asks = sys.stdin.isatty() and sys.stderr.isatty()

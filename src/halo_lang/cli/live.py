@@ -12,17 +12,18 @@ from pathlib import Path
 
 from ..app.running import Host
 from ..app.settings import read_settings
-from ..boundary.host import Handlers
+from ..boundary.host import Environment, Handlers
 from ..check.policies import matches
 from ..doors.answering import Stop
 from ..doors.live import GRACE_S
+from ..language.record import replace
 from .output import Output, visible
 from .terminal import Terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
     from ..app.result import RunResult
@@ -46,7 +47,7 @@ def on_terminal(
     path = Path(file)
     settings = read_settings(path)
     if options.verbose:
-        say_where_from(settings)
+        settings = say_where_from(settings)
     log_plainly(options.verbose)
     output = _output(options)
     asks = sys.stdin.isatty() and sys.stderr.isatty()
@@ -126,9 +127,31 @@ def listen_for_signals(
     return task.cancel
 
 
-def say_where_from(settings: Settings) -> None:
-    for found in settings.found:
-        print(f"settings: {found}", file=sys.stderr)
-    for name in settings.environment.project:
-        won = "from .env" if settings.environment.is_projects(name) else "set in the environment, .env is not used"
-        print(f"settings: {name} {won}", file=sys.stderr)
+def say_where_from(settings: Settings) -> Settings:
+    """Says where settings come from, never what they are. Gives the settings by which each variable of the environment
+    is named too, when it is first used."""
+    environment, project = settings.environment, settings.project
+    rows = list(settings.found)
+    for name in environment.project:
+        won = "from .env" if environment.is_projects(name) else "set in the environment, .env is not used"
+        rows.append(f"{name} {won}")
+    rows += [f"[models.{name}] from halo.toml" for name in project.models]
+    rows += [f"the price of {model} from halo.toml" for model in project.prices]
+    for row in rows:
+        print(f"settings: {visible(row)}", file=sys.stderr)
+    return replace(settings, environment=Environment(_Named(environment.process), environment.project))
+
+
+class _Named(dict[str, str]):
+    """Variables, each of which is named when it is first used."""
+
+    def __init__(self, variables: Mapping[str, str]) -> None:
+        super().__init__(variables)
+        self._named: set[str] = set()
+
+    def get(self, name: str, default: Any = None) -> Any:
+        value = super().get(name, default)
+        if value and name not in self._named:
+            self._named.add(name)
+            print(f"settings: {visible(name)} from the environment", file=sys.stderr)
+        return value

@@ -115,6 +115,11 @@ def endpoint(model: str, environment: Environment, configured: Mapping[str, Mapp
     return _made(Endpoint(model, provider, name, known.wire, url), known, key, environment)
 
 
+def address_variable(provider: str) -> str:
+    """The variable that wins over the `url` of a `[models.NAME]` (cli.md): `HALO_MINE_URL` for `mine`."""
+    return f"HALO_{''.join(c if c.isascii() and c.isalnum() else '_' for c in provider).upper()}_URL"
+
+
 def unknown_provider(provider: str, configured: Mapping[str, Mapping[str, str]]) -> str:
     """What to say of a provider that no wire of ours speaks, for `adapter.py`: the nearest name, if one is near."""
     near = did_you_mean(provider, [*PROVIDERS, *configured, EMBEDDED])
@@ -143,9 +148,13 @@ def _from_table(
         raise ConfigError(f"{place}: `tokens_field` is `max_tokens` or `max_completion_tokens`, not `{tokens}`")
     known = replace(known, tokens_field=tokens)
     url = table.get("url")
+    where = f"`url` in {place}" if url is not None else ""
+    variable = address_variable(provider)
+    if (address := environment.get(variable)) is not None:
+        url, place = address, variable
+        where = f"`{variable}` in the project's .env" if environment.is_projects(variable) else ""
     if url is None and known.url is None:
         raise ConfigError(f"{place}: `url` is missing: the address of the server")
-    where = f"`url` in {place}" if url is not None else ""
     checked = _checked(url if url is not None else str(known.url), place)
     key_name = table.get("key", known.key)
     optional = known.key_optional and "key" not in table
