@@ -157,6 +157,25 @@ def test_one_is_removed_unless_its_run_is_paused(halo: Commands) -> None:
     assert Path(file_of(RECORDINGS, RUN)).exists()
 
 
+@pytest.mark.parametrize("part", [".halo", ".halo/recordings"])
+def test_nothing_is_read_or_removed_behind_a_link(halo: Commands, part: str) -> None:
+    kept(halo)
+    begin('pipeline P(x: Any) -> Result:\n  x\n    |! yield("Go?")\n', World(), run_id=RUN[:-1] + "0")
+    os.rename(part, "elsewhere")
+    Path(part).symlink_to("elsewhere")
+    before = sorted(Path("elsewhere").rglob("*.jsonl"))
+    commands = [["recordings"], ["replay", "t.halo", RUN], ["replay", "t.halo", "--all"]]
+    commands += [["recordings", action, RUN] for action in ("show", "export", "rm")]
+    if part == ".halo":
+        commands += [["runs"], ["resume", RUN, "--yes"], ["signal", RUN, "Some.Event", "1"]]
+    for command in commands:
+        said = halo(*command)
+        assert (said.code, said.out) == (1, "")
+        assert said.err.endswith(f"{part}: is no folder of its own (a link?), so nothing is kept there\n")
+        assert said.err.count("\n") == 1
+    assert sorted(Path("elsewhere").rglob("*.jsonl")) == before
+
+
 @pytest.mark.parametrize("action", ["show", "export", "rm"])
 def test_what_is_no_recording_is_an_error(halo: Commands, action: str) -> None:
     missing = halo("recordings", action, RUN)

@@ -134,8 +134,12 @@ def test_a_folder_of_somebody_else_is_refused(halo: str, monkeypatch: pytest.Mon
             refused(halo)
     with pytest.raises(KeepingError, match="belongs to somebody else"):
         FileRunStore(halo).claim(RUN)
-    with pytest.raises(KeepingError, match="belongs to somebody else"):
-        reopened_recording(halo, RUN)
+    for refused in (reopened_recording, lambda folder, run_id: FileRunStore(folder).peek(run_id)):
+        with pytest.raises(KeepingError, match="belongs to somebody else"):
+            refused(halo, RUN)
+    for refused in (recording_ids, lambda folder: FileRunStore(folder).ids()):
+        with pytest.raises(KeepingError, match="belongs to somebody else"):
+            refused(halo)
 
 
 def test_a_folder_that_cannot_be_made_is_an_error_with_its_name(tmp_path: Path) -> None:

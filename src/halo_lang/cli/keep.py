@@ -9,12 +9,13 @@ import os
 
 from ..app.kept import Kept, opening_line
 from ..app.resuming import first_feed
-from ..boundary.recording import encoded
-from ..doors.folder import NAME, KeepingError
+from ..boundary.recording import RecordingError, encoded
+from ..doors.folder import NAME, KeepingError, file_of, found_file
 from ..doors.keeping import Keeper
-from ..doors.recordings import new_recording
+from ..doors.recordings import new_recording, recording_ids
 from ..doors.stores import FileRunStore
 from ..runtime.redact import redaction
+from .failing import CommandError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,35 @@ RUNS = os.path.join(NAME, "runs")
 
 def run_store() -> FileRunStore:
     return FileRunStore(RUNS)
+
+
+def recording_path(run_id: str) -> str:
+    """The path of a run's recording. Raises `CommandError` where none is kept, or where that cannot be known."""
+    try:
+        path = found_file(RECORDINGS, run_id)
+    except RecordingError as trouble:
+        raise CommandError(f"{trouble.code}: {trouble.message}") from None
+    except KeepingError as trouble:
+        raise CommandError(trouble.message) from None
+    if path is None:
+        raise CommandError(f"there is no recording of the run {run_id}; `halo recordings` lists them")
+    return path
+
+
+def kept_recordings() -> list[tuple[str, str]]:
+    """The ids and paths of all recordings, the newest first. Raises `CommandError`."""
+    try:
+        return [(run_id, file_of(RECORDINGS, run_id)) for run_id in recording_ids(RECORDINGS)]
+    except KeepingError as trouble:
+        raise CommandError(trouble.message) from None
+
+
+def kept_runs() -> list[str]:
+    """The ids of the runs that can go on, the oldest first. Raises `CommandError`."""
+    try:
+        return run_store().ids()
+    except KeepingError as trouble:
+        raise CommandError(trouble.message) from None
 
 
 def start_keeping(what: What, options: Namespace, project: Project) -> Kept:

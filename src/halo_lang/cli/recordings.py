@@ -6,13 +6,13 @@ import os
 import sys
 
 from ..boundary.recording import RecordingError, encoded, entry_of, numbered
-from ..doors.folder import file_of, is_file, lines_of
+from ..doors.folder import lines_of
 from ..doors.keeping import redacted_line
-from ..doors.recordings import is_under_way, read_recording_file, recording_ids
+from ..doors.recordings import is_under_way, read_recording_file
 from ..language.values import to_json
 from .failing import CommandError
 from .files import replace_file
-from .keep import RECORDINGS, redaction_of, run_store
+from .keep import kept_recordings, kept_runs, recording_path, redaction_of
 from .output import visible, write_document
 from .programs import checked_file
 
@@ -57,10 +57,7 @@ def execute(options: Namespace) -> int:
     if options.run is None:
         raise CommandError(f"say which: halo recordings {options.action} RUN", 2)
     try:
-        path = file_of(RECORDINGS, options.run)
-        if not is_file(path):
-            raise CommandError(f"there is no recording of the run {options.run}; `halo recordings` lists them")
-        return {"show": _show, "rm": _remove, "export": _export}[options.action](path, options)
+        return {"show": _show, "rm": _remove, "export": _export}[options.action](recording_path(options.run), options)
     except RecordingError as trouble:
         raise CommandError(f"RECORDING_INVALID: {trouble.message}") from None
     except RecursionError:
@@ -69,8 +66,7 @@ def execute(options: Namespace) -> int:
 
 def _list(options: Namespace) -> int:
     found = []
-    for run_id in recording_ids(RECORDINGS):
-        path = file_of(RECORDINGS, run_id)
+    for run_id, path in kept_recordings():
         try:
             found.append(_described(run_id, read_recording_file(path), under_way=is_under_way(path)))
         except RecordingError as trouble:
@@ -148,7 +144,7 @@ def _short(value: Any) -> str:
 def _remove(path: str, options: Namespace) -> int:
     if is_under_way(path):
         raise CommandError(f"the run {options.run} is still under way")
-    if options.run in run_store().ids():
+    if options.run in kept_runs():
         raise CommandError(f"the run {options.run} is paused: end it first with `halo resume`")
     os.unlink(path)
     return 0

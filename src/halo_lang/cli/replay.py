@@ -12,11 +12,10 @@ from ..app.running import Recorded, run_replayed
 from ..app.underway import What
 from ..boundary.host import ConfigError
 from ..boundary.recording import RecordingError
-from ..doors.folder import file_of, is_file
-from ..doors.recordings import read_recording_file, recording_ids
+from ..doors.recordings import read_recording_file
 from .ending import explain
 from .failing import CommandError
-from .keep import RECORDINGS
+from .keep import kept_recordings, recording_path
 from .output import Output, visible, write_document
 from .programs import checked_file, has_errors, program_with_models, show
 
@@ -67,10 +66,7 @@ def execute(options: Namespace) -> int:
 def read_recording(run_id: str) -> Recording:
     """The recording of a run. Raises `CommandError` where there is none that can be replayed."""
     try:
-        path = file_of(RECORDINGS, run_id)
-        if not is_file(path):
-            raise CommandError(f"there is no recording of the run {run_id}; `halo recordings` lists them")
-        recording = read_recording_file(path)
+        recording = read_recording_file(recording_path(run_id))
         if recording.changed is not None:
             raise CommandError(f"the run {run_id} cannot be replayed: {recording.changed}")
         return recording
@@ -155,9 +151,9 @@ def _replay_all(program: CheckedProgram, options: Namespace) -> int:
     """Replays every recording of the file's pipelines and prints a table: exit 1 if one differs."""
     rows: list[tuple[str, str, str, str]] = []
     documents = []
-    for run_id in recording_ids(RECORDINGS):
+    for run_id, path in kept_recordings():
         try:
-            recording = read_recording_file(file_of(RECORDINGS, run_id))
+            recording = read_recording_file(path)
         except RecordingError as trouble:
             rows.append(("≠", run_id, "", f"RECORDING_INVALID: {trouble.message}"))
             documents.append({"runId": run_id, "same": False, "message": trouble.message})

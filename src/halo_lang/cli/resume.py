@@ -10,7 +10,7 @@ from ..app.underway import What
 from ..app.waits import listed
 from ..boundary.host import ConfigError
 from ..boundary.recording import RecordingError
-from ..doors.folder import KeepingError, file_of, is_file
+from ..doors.folder import KeepingError, found_file
 from ..doors.recordings import reopened_recording
 from .ending import report
 from .failing import CommandError
@@ -68,7 +68,7 @@ def execute(options: Namespace) -> int:
 
 def has_ended(run_id: str) -> bool:
     """Whether a run's recording says that it was there."""
-    return is_file(file_of(RECORDINGS, run_id))
+    return found_file(RECORDINGS, run_id) is not None
 
 
 def _go_on(resumed: Resumed, given: list[Given], options: Namespace) -> int:

@@ -11,7 +11,7 @@ from ..doors.folder import file_of
 from ..doors.recordings import is_under_way
 from ..doors.stores import RunUnknown
 from .ending import shown_wait
-from .keep import RUNS, run_store
+from .keep import RUNS, kept_runs, run_store
 from .output import visible, write_document
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ def configure(parser: ArgumentParser) -> None:
 def execute(options: Namespace) -> int:
     store = run_store()
     runs = []
-    for run_id in store.ids():
+    for run_id in kept_runs():
         try:
             runs.append(_described(run_id, store.peek(run_id)))
         except RunUnknown:

@@ -51,6 +51,35 @@ def file_of(folder: str, run_id: str) -> str:
     return os.path.join(folder, f"{run_id}.jsonl")
 
 
+def found_file(folder: str, run_id: str) -> str | None:
+    """The path of a run's file in a folder, None where none is there. Raises `RecordingError` for what is no run id,
+    and `KeepingError` for a folder that is a link or somebody else's."""
+    path = file_of(folder, run_id)
+    check_folder(folder)
+    return path if is_file(path) else None
+
+
+def run_ids(folder: str) -> list[str]:
+    """The runs that have a file of their own in a folder, the oldest first. Raises `KeepingError` for a folder that is
+    a link or somebody else's."""
+    check_folder(folder)
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as trouble:
+        raise KeepingError(f"{folder}: cannot be read: {trouble.strerror}") from None
+    found = []
+    for name in names:
+        run_id = name.removesuffix(".jsonl")
+        if name.endswith(".jsonl") and is_run_id(run_id):
+            with suppress(OSError):
+                at = os.lstat(os.path.join(folder, name))
+                if stat.S_ISREG(at.st_mode):
+                    found.append((at.st_mtime_ns, run_id))
+    return [run_id for _, run_id in sorted(found)]
+
+
 def is_file(path: str) -> bool:
     """Whether a file of its own stands at a path: no link, no pipe, no device."""
     try:
@@ -77,8 +106,12 @@ def check_folder(path: str) -> None:
     """Raises `KeepingError` where a folder in a `.halo`, or the `.halo` itself, is a link or somebody else's."""
     path = os.path.abspath(path)
     for folder in dict.fromkeys((_top(path), path)):
-        with suppress(FileNotFoundError):
+        try:
             _check(folder)
+        except FileNotFoundError:
+            continue
+        except OSError as trouble:
+            raise KeepingError(f"{folder}: cannot be read: {trouble.strerror}") from None
 
 
 def _top(path: str) -> str:

@@ -6,7 +6,6 @@ Owns the folder `.halo/recordings`. A recording is read line by line, so that it
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 
 from ..boundary.recording import Entry, Opening, RecordingError, decoded, entry_of, numbered, opening_of
@@ -14,14 +13,13 @@ from ..language.record import Record
 from .folder import (
     AppendFile,
     KeepingError,
-    check_folder,
     file_of,
-    is_file,
+    found_file,
     is_locked,
-    is_run_id,
     last_lines,
     lines_of,
     made_folder,
+    run_ids,
 )
 
 TYPE_CHECKING = False
@@ -102,9 +100,8 @@ def new_recording(
 
 def reopened_recording(folder: str, run_id: str) -> AppendFile | None:
     """The recording of a run that goes on, or None where none is kept. Raises `KeepingError`."""
-    path = file_of(folder, run_id)
-    check_folder(folder)
-    if not is_file(path):
+    path = found_file(folder, run_id)
+    if path is None:
         return None
     try:
         made = AppendFile(path, old=True)
@@ -146,8 +143,8 @@ def _finish(path: str) -> dict[str, Any] | None:
 
 
 def recording_ids(folder: str) -> list[str]:
-    """The ids of all recordings, the newest first."""
-    return [run_id for _, run_id in sorted(_found(folder), reverse=True)]
+    """The ids of all recordings, the newest first. Raises `KeepingError`."""
+    return run_ids(folder)[::-1]
 
 
 def is_under_way(path: str) -> bool:
@@ -161,20 +158,6 @@ def _prune(folder: str, keep: int, paused: Callable[[str], bool]) -> None:
         if not paused(run_id) and not is_under_way(path):
             with suppress(OSError):
                 os.unlink(path)
-
-
-def _found(folder: str) -> Iterator[tuple[int, str]]:
-    try:
-        names = os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    for name in names:
-        run_id = name.removesuffix(".jsonl")
-        if name.endswith(".jsonl") and is_run_id(run_id):
-            with suppress(OSError):
-                found = os.lstat(os.path.join(folder, name))
-                if stat.S_ISREG(found.st_mode):
-                    yield found.st_mtime_ns, run_id
 
 
 def _is_torn(path: str) -> bool:

@@ -50,9 +50,9 @@ class RunStore(Protocol):
         ...
 
     def ids(self) -> list[str]:
-        """The runs that are kept, the oldest first."""
+        """The runs that are kept, the oldest first. Raises `KeepingError`."""
         ...
 
     def peek(self, run_id: str) -> Iterator[bytes]:
-        """A journal's lines, claimed or not. Raises `RunUnknown`."""
+        """A journal's lines, claimed or not. Raises `RunUnknown`, `KeepingError`."""
         ...

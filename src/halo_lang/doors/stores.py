@@ -7,7 +7,6 @@ be added to it by any. A journal is deleted when its run ends. Read `run_store.p
 from __future__ import annotations
 
 import os
-import stat
 from contextlib import suppress
 from threading import Lock
 
@@ -15,13 +14,12 @@ from ..boundary.recording import encoded
 from .folder import (
     AppendFile,
     KeepingError,
-    check_folder,
     file_of,
-    is_file,
-    is_run_id,
+    found_file,
     lines_of,
     made_folder,
     remove_abandoned,
+    run_ids,
 )
 
 TYPE_CHECKING = False
@@ -72,9 +70,7 @@ class FileRunStore:
         return _FileJournal(file)
 
     def claim(self, run_id: str) -> RunJournal:
-        path = file_of(self._folder, run_id)
-        check_folder(self._folder)
-        file = self._opened(path, run_id)
+        file = self._opened(run_id)
         if not file.lock():
             file.close()
             raise RunConflict(run_id)
@@ -85,9 +81,7 @@ class FileRunStore:
         return _FileJournal(file)
 
     def add(self, run_id: str, line: Mapping[str, Any]) -> None:
-        path = file_of(self._folder, run_id)
-        check_folder(self._folder)
-        file = self._opened(path, run_id)
+        file = self._opened(run_id)
         try:
             if file.is_torn() and file.lock():  # nobody is writing: who was has died
                 file.drop_torn_line()
@@ -101,8 +95,9 @@ class FileRunStore:
         finally:
             file.close()
 
-    def _opened(self, path: str, run_id: str) -> AppendFile:
-        if not is_file(path):
+    def _opened(self, run_id: str) -> AppendFile:
+        path = found_file(self._folder, run_id)
+        if path is None:
             raise RunUnknown(run_id)
         try:
             return AppendFile(path, old=True)
@@ -112,23 +107,11 @@ class FileRunStore:
             raise KeepingError(f"{path}: cannot be opened: {trouble.strerror}") from None
 
     def ids(self) -> list[str]:
-        try:
-            names = os.listdir(self._folder)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
-        found = []
-        for name in names:
-            run_id = name.removesuffix(".jsonl")
-            if name.endswith(".jsonl") and is_run_id(run_id):
-                with suppress(FileNotFoundError):
-                    at = os.lstat(os.path.join(self._folder, name))
-                    if stat.S_ISREG(at.st_mode):
-                        found.append((at.st_mtime_ns, run_id))
-        return [run_id for _, run_id in sorted(found)]
+        return run_ids(self._folder)
 
     def peek(self, run_id: str) -> Iterator[bytes]:
-        path = file_of(self._folder, run_id)
-        if not is_file(path):
+        path = found_file(self._folder, run_id)
+        if path is None:
             raise RunUnknown(run_id)
         return lines_of(path)
 
