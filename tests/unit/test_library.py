@@ -25,6 +25,14 @@ from halo_lang import (
 from halo_lang.replay import Recorder, read_recording, replay_mocks
 from servers.scripted import ModelServer, Reply
 
+
+def nested(levels: int) -> list:
+    made: list = []
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
 PROGRAM = """
 tool Files : Workspace("./notes", write: true)
 agent A [local/scripted]
@@ -199,6 +207,38 @@ async def test_a_handler_that_fails_approves_nothing(tmp_path):
         runtime = HaloRuntime(environment=server.environment, on_approval=broken).load(load(tmp_path / "w.halo"))
         assert (await runtime.run(args={"x": "1"})).output == "done"
     assert not (tmp_path / "notes").exists()
+
+
+NO_JSON = [float("nan"), {1}, [b"x"], {"a": object()}, 10**5000, nested(5000)]
+
+
+@pytest.mark.parametrize("value", NO_JSON, ids=range(len(NO_JSON)))
+async def test_what_is_no_json_is_refused_before_it_is_kept(tmp_path, value):
+    program = loads('pipeline P(x: Any = 1) -> Result:\n  x\n    |! yield("Go?") as a\n    |? (a.approved != false)\n')
+    store, run_id = FileRunStore(tmp_path / "runs"), str(uuid.uuid4())
+    runtime = HaloRuntime(run_store=store).load(program)
+    with pytest.raises(HaloError, match="ARGUMENT_TYPE"):
+        await runtime.run("P", {"x": value})
+    with pytest.raises(HaloError, match="ARGUMENT_TYPE"):
+        runtime.mock_all({"yield": value})
+    await runtime.run(run_id=run_id)
+    before = (tmp_path / "runs" / f"{run_id}.jsonl").read_bytes()
+    with pytest.raises(HaloError, match="ARGUMENT_TYPE"):
+        runtime.signal(run_id, "Some.Event", value)
+    with pytest.raises(HaloError, match="ARGUMENT_TYPE"):
+        await runtime.resume(run_id, value)
+    assert (tmp_path / "runs" / f"{run_id}.jsonl").read_bytes() == before
+    assert (await runtime.resume(run_id, {"approved": True})).status == "completed"
+    asked = HaloRuntime(on_yield=lambda call: value).load(program)
+    assert (await asked.run()).status == "halted"  # a handler that fails approves nothing
+    recorder = Recorder(tmp_path / "recordings", run_id)
+    with pytest.raises(HaloError, match="CONFIG"):
+        recorder.start("P", {"x": value})
+
+
+async def test_values_that_json_has_another_form_for_are_taken_in_that(tmp_path):
+    runtime = HaloRuntime().load(loads("pipeline P(x: Any) -> Result:\n  x\n    |> System.Print()\n"))
+    assert (await runtime.run(args={"x": {1: (None, True)}})).output == {"1": [None, True]}
 
 
 async def test_a_stream_gives_events_and_ends_with_the_result(program):

@@ -26,6 +26,7 @@ from halo_lang.boundary.call import (
 )
 from halo_lang.boundary.question import question
 from halo_lang.boundary.recording import (
+    UNWRITABLE,
     RecordingError,
     call_line,
     decoded,
@@ -286,11 +287,20 @@ def test_a_torn_last_line_is_left_out_wherever_it_was_cut() -> None:
         b"[" * 100_000 + b"\n",
         b'{"a":' * 100_000 + b"\n",
         b'{"a":' + b"9" * 10_000 + b"}\n",
+        b'{"a":NaN}\n',
+        b'{"a":-Infinity}\n',
+        b'{"a":[1e999]}\n',
     ],
 )
 def test_any_other_malformed_line_is_named(data: bytes) -> None:
     with pytest.raises(RecordingError, match="line 2 "):
         list(numbered([encoded(start()), data, encoded(start())]))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {1}, b"x", object()])
+def test_what_is_no_json_is_not_written(value: object) -> None:
+    with pytest.raises(UNWRITABLE):
+        encoded({"value": [value]})
 
 
 WRONG: tuple[Any, ...] = (None, True, 0, 1.5, float("inf"), float("nan"), "x", [], [1], {}, {"a": 1}, [[[]]])

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from halo_lang.app.replaying import ROW, ROWS, difference
 from halo_lang.boundary.call import Answer, Call, ToolUse, failed
 from halo_lang.boundary.recording import encoded, finish_line
 from inside import Commands, Said, halo
@@ -364,6 +365,19 @@ def test_a_run_that_went_on_after_its_pause_and_has_no_end_does_not_pause_again(
 # Recordings of the seed's form -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("waits", ["x", [1], [{}], [{"id": "a", "kind": "?", "target": "t", "stage": "1", "args": {}}]])
+def test_waits_that_are_damaged_name_their_line(halo: Commands, waits: Any) -> None:
+    text = 'pipeline P(x: Any) -> Result:\n  x\n    |! yield("Go?")\n'
+    record(text)
+    halo.write("t.halo", text)
+    path = Path(f".halo/recordings/{RUN}.jsonl")
+    start, finish = path.read_text().splitlines()
+    path.write_text(f"{start}\n{json.dumps({**json.loads(finish), 'waits': waits})}\n")
+    said = halo("replay", "t.halo", RUN)
+    assert (said.code, said.out) == (1, "")
+    assert said.err == f"error: RECORDING_INVALID: {path}: line 2 says nothing sensible of what the run waits for\n"
+
+
 def test_without_scopes_each_target_gets_its_answers_in_order() -> None:
     seed_form(
         {"kind": "agent", "target": "A.say", "value": "one"},
@@ -455,6 +469,29 @@ def test_objects_are_compared_by_path(halo: Commands) -> None:
     halo.write("t.halo", text.replace("[1, 2]", "[1, 3, 4]").replace("c: true", "d: null"))
     said = halo("replay", "t.halo", RUN)
     assert said.err.splitlines()[-5:] == ["- a[1]: 2", "+ a[1]: 3", "+ a[2]: 4", "- b.c: true", "+ b.d: null"]
+
+
+def test_a_difference_is_shown_within_bounds_however_much_there_is() -> None:
+    def lines(count: int, *more: str) -> str:
+        return "\n".join((*(f"line {at}" for at in range(count)), *more))
+
+    assert difference(lines(3, "a"), lines(3, "b"))[-2:] == ["-a", "+b"]
+    assert difference(lines(100_000, "a"), lines(100_000, "b")) == [
+        "the first 99997 lines are the same",
+        *("--- recorded", "+++ now", "@@ -1,4 +1,4 @@"),
+        *(f" line {at}" for at in range(99_997, 100_000)),
+        *("-a", "+b"),
+    ]
+    assert difference(lines(100_000), lines(100_001))[-1] == "+line 100000"
+    assert len(difference(lines(50_000), lines(50_000).replace("line", "row"))) == ROWS + 1
+    assert max(map(len, difference("x" * 10_000_000, "y" * 10_000_000))) == ROW + 1
+    assert difference([1] * 1_000_000, [1] * 999_999 + [True]) == ["- [999999]: 1", "+ [999999]: true"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, True), (1, 1.0), ("1", 1), (0.0, -0.0), (False, 0), (None, "")])
+def test_what_is_written_otherwise_is_a_difference(before: Any, after: Any) -> None:
+    assert difference({"a": before}, {"a": after}) != []
+    assert difference({"a": before}, {"a": before}) == []
 
 
 def test_strict_makes_a_note_a_difference(halo: Commands) -> None:
@@ -661,6 +698,14 @@ def test_ten_thousand_branches_of_a_changed_program_are_matched_in_linear_time()
     begin(text, World(), {"x": list(range(count))}, run_id=RUN)
     result, comparison = replayed(text.replace("Say", "Sing"), RUN)
     assert (comparison.same, kinds(comparison.notes), len(result.output)) == (True, ["asked"], count)  # type: ignore[arg-type]
+
+
+def test_the_run_id_that_a_recording_says_is_shown_and_not_obeyed(halo: Commands) -> None:
+    record(ONE)
+    halo.write("t.halo", ONE)
+    path = Path(f".halo/recordings/{RUN}.jsonl")
+    path.write_text(path.read_text().replace(f'"runId":"{RUN}"', '"runId":"\\u001b]0;x\\u0007"'))
+    assert halo("replay", "t.halo", RUN).err == "✓ Same output as the recorded run \\x1b]0;x\\x07\n"
 
 
 def test_json_that_was_recorded_is_json(halo: Commands) -> None:

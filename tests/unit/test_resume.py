@@ -629,7 +629,7 @@ def test_a_journal_of_wrong_types_is_refused_or_harmless(kind: str) -> None:
     tries = [{**full, field: wrong} for field in full for wrong in WRONG]
     tries += [{**full, "waits": [{**full["waits"][0], field: wrong}]} for field in full["waits"][0] for wrong in WRONG]
     for line in tries:
-        path.write_bytes(whole + encoded({**line, "type": kind}))
+        path.write_text(f"{whole.decode()}{json.dumps({**line, 'type': kind})}\n")
         try:
             journaled = read_journal(run_store().peek(RUN))
             signals_of(_peeking())

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import islice
 
 from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer, Data, failed
+from ..boundary.recording import RecordingError
 from ..doors.journal import ASKED_OTHERWISE, Journal
 from ..language.record import Record, replace
 from ..language.values import to_json
@@ -114,7 +115,7 @@ class ReplayFeed:
 
     def waits(self, calls: Collection[Call]) -> tuple[dict[str, Any], ...]:
         """What the replay waits for where it paused, with the ids that the recorded run gave."""
-        recorded = {place_of_wait(wait): wait for wait in waits_in(self._recording.finish or {})}
+        recorded = {place_of_wait(wait): wait for wait in self._recorded_waits()}
         made = []
         for call in calls:
             known = recorded.get(place_of(call), {})
@@ -158,11 +159,17 @@ class ReplayFeed:
             self.notes.append(Note(kind, None, None, message))
 
     def _are_recorded_waits(self, waiting: Collection[Request]) -> bool:
-        finish = self._recording.finish or {}
-        if "waits" not in finish:  # the first recordings did not say what a run waited for
+        if "waits" not in (self._recording.finish or {}):  # the first recordings did not say what a run waited for
             return all(request.call.kind in (YIELD, LISTEN, APPROVAL) for request in waiting)
-        recorded = {place_of_wait(wait) for wait in waits_in(finish)}
+        recorded = {place_of_wait(wait) for wait in self._recorded_waits()}
         return all(place_of(request.call) in recorded for request in waiting)
+
+    def _recorded_waits(self) -> list[dict[str, Any]]:
+        recording = self._recording
+        try:
+            return waits_in(recording.finish or {}, recording.finish_number)
+        except RecordingError as trouble:
+            raise RecordingError(f"{recording.path}: {trouble.message}") from None
 
     def _explained(self, call: Call) -> str:
         near = self._journal.unused_of(call.kind, call.target)

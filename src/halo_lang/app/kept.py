@@ -252,7 +252,7 @@ class _Reading:
                 self._reserved[key] = at_least_nothing(int(line["amount"]))
             case "finish":
                 self._finish = line
-                self._waits = {place_of_wait(wait): wait for wait in waits_in(line, number)}
+                self._waits = {place_of_wait(wait): wait for wait in waits_in(line, lambda: number)}
             case "resume":
                 self._finish = None
             case "signal":

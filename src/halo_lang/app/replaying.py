@@ -5,6 +5,8 @@ Owns what counts as the same end, and the telling of where two runs went apart.
 
 from __future__ import annotations
 
+from itertools import chain, islice
+
 from ..boundary.call import AGENT, APPROVAL, TOOL
 from ..language.record import Record
 from ..language.values import to_json
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
 
 ROWS = 200
 """Rows of a difference that are shown."""
+
+ROW = 500
+"""Characters of a row that are shown."""
+
+LINES = 10_000
+"""Lines from the first difference of two texts on in which what they have in common is looked for: it takes ever longer
+for each line more."""
 
 
 class Comparison(Record):
@@ -72,11 +81,21 @@ def ended_with(recorded: dict[str, Value]) -> str:
 def difference(before: Value, after: Value) -> list[str]:
     """The difference of two outputs: line by line for text, by path for JSON."""
     if isinstance(before, str) and isinstance(after, str):
-        from difflib import unified_diff
-
-        rows = unified_diff(before.splitlines(), after.splitlines(), "recorded", "now", lineterm="")
-        return _bounded(rows)
+        return _bounded(_lines(before.splitlines(), after.splitlines()))
     return _bounded(_paths("", before, after))
+
+
+def _lines(before: list[str], after: list[str]) -> Iterator[str]:
+    from difflib import unified_diff
+
+    if len(before) <= LINES and len(after) <= LINES:
+        return unified_diff(before, after, "recorded", "now", lineterm="")
+    same = next(
+        (at for at, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
+    )
+    first = max(same - 3, 0)
+    rows = unified_diff(before[first : first + LINES], after[first : first + LINES], "recorded", "now", lineterm="")
+    return chain((f"the first {first} lines are the same",), rows) if first else rows
 
 
 def _paths(path: str, before: Value, after: Value) -> Iterator[str]:
@@ -98,13 +117,20 @@ def _paths(path: str, before: Value, after: Value) -> Iterator[str]:
                 yield f"+ {inner}: {_shown(after[at])}"
             else:
                 yield from _paths(inner, before[at], after[at])
-    elif to_json(before) != to_json(after):
+    elif not _is_same(before, after):
         yield f"- {path or 'output'}: {_shown(before)}"
         yield f"+ {path or 'output'}: {_shown(after)}"
 
 
+def _is_same(before: Value, after: Value) -> bool:
+    """Whether two values are written alike. Long lists are mostly the same: for these one look is enough."""
+    if before.__class__ is after.__class__ and isinstance(before, str | int):
+        return before == after
+    return to_json(before) == to_json(after)
+
+
 def _bounded(rows: Iterator[str]) -> list[str]:
-    shown = [row for _, row in zip(range(ROWS + 1), rows, strict=False)]
+    shown = [row if len(row) <= ROW else f"{row[:ROW]}…" for row in islice(rows, ROWS + 1)]
     return shown if len(shown) <= ROWS else [*shown[:ROWS], "…"]
 
 

@@ -13,7 +13,7 @@ from ..language.values import to_json, to_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any, TypeAlias
 
     from ..boundary.call import Call, Scope
@@ -75,11 +75,11 @@ def public_wait(wait: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in wait.items() if name not in PRIVATE}
 
 
-def waits_in(finish: Mapping[str, Any], number: int = 0) -> list[dict[str, Any]]:
-    """The waits of a `finish` line. Raises `RecordingError` for what are none."""
+def waits_in(finish: Mapping[str, Any], number: Callable[[], int]) -> list[dict[str, Any]]:
+    """The waits of a `finish` line. Raises `RecordingError` for what are none, with the line's number."""
     waits = finish.get("waits", [])
     if not isinstance(waits, list) or not all(_is_wait(wait) for wait in waits):
-        raise RecordingError(f"line {number} says nothing sensible of what the run waits for")
+        raise RecordingError(f"line {number()} says nothing sensible of what the run waits for")
     return waits
 
 

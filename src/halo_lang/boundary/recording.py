@@ -28,6 +28,9 @@ MAX_LINE = 1 << 29
 DAMAGE = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 """What goes wrong on reading a line whose fields are not what they should be."""
 
+UNWRITABLE = (RecursionError, TypeError, ValueError)
+"""What goes wrong on writing a value that has no form in JSON, or nests too deep."""
+
 _BLANKS = " \t\r\n"
 
 
@@ -116,10 +119,10 @@ def finish_line(
 
 
 def encoded(line: Mapping[str, Any]) -> bytes:
-    """A line's bytes, its line break included. Raises `RecursionError` for a value that nests too deep."""
+    """A line's bytes, its line break included. Raises one of `UNWRITABLE` for what is no JSON, or nests too deep."""
     global _encode
     if _encode is None:
-        _encode = new_encoder()
+        _encode = new_encoder(allow_nan=False)
     return _encode(line).encode("utf-8", "backslashreplace") + b"\n"
 
 
@@ -280,11 +283,22 @@ _encode: Callable[[object], str] | None = None
 _scan: Callable[[str, int], tuple[Any, int]] | None = None
 
 
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if number - number != 0.0:  # as only infinities are
+        raise ValueError("a number is too large")
+    return number
+
+
 def _scanner() -> Callable[[str, int], tuple[Any, int]]:
     global _scan
     if _scan is None:
         from json import JSONDecoder
 
-        decoder: Any = JSONDecoder()
+        decoder: Any = JSONDecoder(parse_constant=_no_number, parse_float=_finite)
         _scan = decoder.scan_once  # what `decode` does, without its search for blanks
     return _scan

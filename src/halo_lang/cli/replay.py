@@ -130,7 +130,7 @@ def tell(result: RunResult, comparison: Comparison, recording: Recording, option
     to = sys.stderr
     for note in comparison.notes:
         print(f"note: {visible(note.message)}", file=to)
-    run_id = recording.opening.run_id
+    run_id = visible(recording.opening.run_id)  # as the recording says
     if comparison.same:
         if not options.quiet:
             print(f"✓ Same output as the recorded run {run_id}", file=to)

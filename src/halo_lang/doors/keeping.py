@@ -6,7 +6,7 @@ when they are synced; and what is kept in memory until a run without a recording
 
 from __future__ import annotations
 
-from ..boundary.recording import call_line, encoded, finish_line
+from ..boundary.recording import UNWRITABLE, call_line, encoded, finish_line
 from ..runtime.redact import redacted_value
 from .folder import KeepingError
 
@@ -79,7 +79,7 @@ class Keeper:
                 self._spool.append(data)
             if self._recording is not None:
                 self._recording.append(data if self._redact is None else encoded(redacted_line(line, self._redact)))
-        except (KeepingError, RecursionError) as trouble:
+        except (KeepingError, *UNWRITABLE) as trouble:
             raise self._broken(trouble) from None
 
     def note(self, line: Mapping[str, Any]) -> None:
@@ -88,7 +88,7 @@ class Keeper:
         if self.journal is not None:
             try:
                 self.journal.append(encoded(line))
-            except (KeepingError, RecursionError) as trouble:
+            except (KeepingError, *UNWRITABLE) as trouble:
                 raise self._broken(trouble) from None
             self._written += 1
 
@@ -96,7 +96,7 @@ class Keeper:
         """Writes the line of an answer. Raises `KeepingError`."""
         try:
             line = call_line(call, answer, late=late)
-        except RecursionError as trouble:
+        except UNWRITABLE as trouble:
             raise self._broken(trouble) from None
         self.write(line)
         if self._tell is not None:
@@ -110,7 +110,7 @@ class Keeper:
         try:
             self.journal.append(b"".join(encoded(line) for line in (resume, *given)))
             self.journal.sync()
-        except (KeepingError, RecursionError) as trouble:
+        except (KeepingError, *UNWRITABLE) as trouble:
             raise self._broken(trouble) from None
         self._record(resume)
 
@@ -131,16 +131,20 @@ class Keeper:
             return
         try:
             self._recording.append(encoded(line if self._redact is None else redacted_line(line, self._redact)))
-        except (KeepingError, RecursionError) as trouble:
+        except (KeepingError, *UNWRITABLE) as trouble:
             raise self._broken(trouble) from None
 
     def _check(self) -> None:
         if self._trouble:
             raise KeepingError(self._trouble)
 
-    def _broken(self, trouble: KeepingError | RecursionError) -> KeepingError:
-        deep = "a value nests too deep to be written down"
-        self._trouble = trouble.message if isinstance(trouble, KeepingError) else deep
+    def _broken(self, trouble: Exception) -> KeepingError:
+        if isinstance(trouble, KeepingError):
+            self._trouble = trouble.message
+        elif isinstance(trouble, RecursionError):
+            self._trouble = "a value nests too deep to be written down"
+        else:
+            self._trouble = f"a value is no JSON: {trouble}"
         return KeepingError(self._trouble)
 
     async def sync(self) -> None:

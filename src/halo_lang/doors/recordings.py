@@ -52,6 +52,11 @@ class Recording(Record):
         change = None if self.finish is None else self.finish.get("changed")
         return None if change is None else f"it was changed in the debugger {change}"
 
+    def finish_number(self) -> int:
+        """The number of the line `finish`, 0 where there is none; reads all of it. Raises `RecordingError`."""
+        found = (number for number, line in numbered(lines_of(self.path)) if line.get("type") == "finish")
+        return max(found, default=0)
+
     def entries(self, late: Callable[[Entry], None] | None = None) -> Iterator[Entry]:
         """The answers that were handed to the run, in order. Those that came too late for the run, and for any resume
         of it, are given to `late`, at the end. Raises `RecordingError`, naming the file, for a malformed line, when it

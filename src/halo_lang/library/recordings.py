@@ -7,7 +7,7 @@ import os
 from ..app.clock import now
 from ..boundary.call import AGENT, APPROVAL, TOOL, Answer, failed
 from ..boundary.question import question
-from ..boundary.recording import Entry, RecordingError, encoded, finish_line, start_line
+from ..boundary.recording import UNWRITABLE, Entry, RecordingError, encoded, finish_line, start_line
 from ..doors.folder import KeepingError, file_of
 from ..doors.recordings import Recording, new_recording, read_recording_file
 from ..language.record import Record
@@ -89,6 +89,8 @@ class Recorder:
             self._file.append(encoded(line))
         except KeepingError as trouble:
             raise HaloError("CONFIG", trouble.message) from None
+        except UNWRITABLE as trouble:
+            raise HaloError("CONFIG", f"a value cannot be written down as JSON: {trouble}") from None
 
 
 class ReadRecording:
