@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from halo_lang.app.underway import UnderWay, What
+from halo_lang.boundary.call import Usage
 from halo_lang.doors import live as live_module
 from halo_lang.doors.account import Account
 from halo_lang.doors.answering import Ending, Stop, answered, without_waiting
 from halo_lang.doors.live import Live
 from halo_lang.doors.mock import Mock
+from halo_lang.language.record import replace
 from runs import AGENT, TOOL, YIELD, Answer, Call, Shown, checked, failed, pipeline
 
 FAN = pipeline("|* { A.one(), B.two(), C.three() }", "|> A.after()")
@@ -478,3 +480,17 @@ def test_an_account_counts_requests_and_tool_calls_not_the_systems() -> None:
     for kind, target in ((AGENT, "A.b"), (TOOL, "F.read"), (TOOL, "System.Now"), (YIELD, "yield")):
         account.add(Call(kind, target, {}, (), "1", None), Answer(None))  # type: ignore[arg-type]
     assert (account.llm_calls, account.tool_calls) == (1, 1)
+
+
+def test_what_a_limit_refused_is_no_call() -> None:
+    def counted(kind: str, answer: Answer) -> int:
+        account = Account()
+        account.add(Call(kind, "A.b", {}, (), "1", None), answer)  # type: ignore[arg-type]
+        return account.llm_calls + account.tool_calls
+
+    for code in ("SPEND_LIMIT", "BEYOND_PLAN"):
+        assert counted(AGENT, failed(code, "refused")) == 0
+        assert counted(AGENT, replace(failed(code, "cut"), usage=Usage(1, 2))) == 1
+        assert counted(AGENT, replace(failed(code, "an attempt before had no answer"), unsettled=5)) == 1
+    assert counted(TOOL, failed("BEYOND_PLAN", "refused")) == 0
+    assert counted(AGENT, failed("MODEL_ERROR", "broken")) == counted(TOOL, failed("TOOL_ERROR", "broken")) == 1

@@ -106,6 +106,22 @@ def test_an_effect_under_way_is_named(tmp_path: Path) -> None:
     assert "stage 1: Shell.run was under way and may or may not have happened" in ended.err
 
 
+def test_effects_under_way_are_counted_and_what_changes_nothing_is_not_named(tmp_path: Path) -> None:
+    text = "tool Shell : Bash()\npipeline P(x: String) -> Result:\n  x\n    |* { Three, System.Wait(60s) }\n"
+    text += "pipeline Three(x: Any) -> Result:\n  x\n"
+    text += '    |* each(i in [1, 2, 3]) => Shell.run(command: "touch begun{{i}}; sleep 60")\n'
+    with Started(program(tmp_path, text), "run", "p.halo", "--pipeline", "P", "x=1", "--no-record") as started:
+        while len(list(tmp_path.glob("begun*"))) < 3:
+            time.sleep(0.01)
+        started.send(SIGINT)
+        taken_up(started)
+        started.send(SIGINT)
+        ended = started.end()
+    assert [line for line in ended.err.splitlines() if "under way" in line] == [
+        "stage 1.1: Shell.run was under way 3 times and may or may not have happened"
+    ]
+
+
 @pytest.mark.parametrize("number", [SIGINT, SIGTERM])
 def test_a_mock_run_that_is_interrupted_says_so(tmp_path: Path, number: int) -> None:
     os.mkfifo(tmp_path / "args.json")

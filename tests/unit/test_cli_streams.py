@@ -68,14 +68,54 @@ def test_json_is_one_document_on_stdout_and_nothing_else(tmp_path: Path) -> None
     assert "printed 1\n" in ended.err
 
 
-def test_a_reader_that_goes_away_is_one_message(tmp_path: Path) -> None:
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     ended = plain(
         shell(
             program(tmp_path, MANY), "halo run p.halo x=$(printf %070000d 1) --mock | head -c1; echo ${PIPESTATUS[0]}"
         )
     )
-    assert ended.out == "01\n"
-    assert ended.err == "error: whoever read the output has gone away\n"
+    assert (ended.out, ended.err) == ("0141\n", "")
+
+
+@pytest.mark.parametrize("command", ["explain CONFIG", "--help", "plan p.halo --json", "run p.halo x=1 --mock --json"])
+def test_whatever_the_command(tmp_path: Path, command: str) -> None:
+    # The reader ends before the command has begun to write.
+    ended = plain(shell(program(tmp_path), f"{{ sleep 0.2; halo {command} 2> err; echo $? > code; }} | true; cat code"))
+    assert (ended.out, (tmp_path / "err").read_text().count("rror")) == ("141\n", 0)
+
+
+LIVE = """\
+tool Files : Workspace("./notes", write: true)
+pipeline Main(x: Any) -> Result:
+  x
+    |* each(i in [1, 2, 3], concurrency: 1) => One(i, x)
+    |> Files.write(path: "end", content: "x")
+pipeline One(i: Number, x: Any) -> Result:
+  i
+    |> Files.write(path: "{{i}}", content: "x")
+    |> System.Print("{{x}}")
+    |> System.Now()
+"""
+
+
+@pytest.mark.parametrize("how", ["", "--checkpoint"])
+@pytest.mark.parametrize(
+    ("where", "code"), [("| head -c1 > /dev/null; echo ${PIPESTATUS[0]}", 141), ("> /dev/full; echo $?", 1)]
+)
+def test_a_run_whose_output_nobody_takes_is_stopped_and_kept(tmp_path: Path, how: str, where: str, code: int) -> None:
+    ended = plain(shell(program(tmp_path, LIVE), f"halo run p.halo x=$(printf %070000d 1) {how} {where}"))
+    assert ended.out == f"{code}\n"
+    assert [line for line in ended.err.splitlines() if "rror" in line] == ["error: No space left on device"] * (
+        code == 1
+    )
+    assert "cancelled\n" in ended.err
+    assert [path.name for path in (tmp_path / "notes").iterdir()] == ["1"]
+    folder = "runs" if how else "recordings"
+    (kept,) = (tmp_path / ".halo" / folder).iterdir()
+    assert json.loads(kept.read_text().splitlines()[-1]) == {"type": "finish", "status": "cancelled"}
+    if how:
+        ended = halo(tmp_path, "resume", kept.stem, "-q")
+        assert (ended.code, sorted(path.name for path in (tmp_path / "notes").iterdir())) == (0, ["1", "2", "3", "end"])
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 
-from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer, Call, failed
+from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer, Call, failed, has_effect
 from ..boundary.host import Given, ToolError
-from ..catalog.describe import READ
 from ..providers.people import People
 from ..providers.results import bounded
 from .clock import now
@@ -110,11 +109,6 @@ def _tools(
             return failed("TOOL_TIMEOUT", f"`{call.target}` took longer than {limit_s:g} s")
 
     return use
-
-
-def has_effect(call: Call) -> bool:
-    """Whether a tool call may change anything: all but those that only read, and the system's that touch nothing."""
-    return call.effect != READ and call.target not in ("System.Now", "System.Wait")
 
 
 async def _system(method: str, args: Mapping[str, Value], publish: Callable[[Value], None]) -> Answer:

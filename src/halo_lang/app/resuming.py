@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..boundary.call import APPROVAL, LISTEN, TOOL, YIELD
+from ..boundary.call import APPROVAL, LISTEN, TOOL, YIELD, has_effect
 from ..boundary.recording import RecordingError, numbered
-from ..catalog.describe import READ
 from ..check.identity import changed_parts, part_keys, source_key
 from ..doors.folder import lines_of
 from ..doors.keeping import Keeper
@@ -333,8 +332,7 @@ def _left_out(unused: Iterable[Entry]) -> ResumeError | None:
         entry.target
         for entry in unused
         if entry.kind == TOOL
-        and entry.effect != READ
-        and entry.target not in ("System.Now", "System.Wait")
+        and has_effect(entry)
         and (entry.answer.error is None or entry.answer.error.code not in _NOTHING_DONE)
     ]
     if not left:

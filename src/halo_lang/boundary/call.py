@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..catalog.describe import Method
     from ..language.source import Span
     from ..language.values import Value
+    from .recording import Entry
 
     Scope: TypeAlias = tuple[int, ...]
     """The branch positions on the way to a call: () outside every fan-out, (2, 0) nested (runs.md §1)."""
@@ -172,6 +173,15 @@ class Answer(Record):
     unsettled: int = 0
     ms: int = 0
     digest: str | None = None
+
+
+UNTOUCHING = ("System.Now", "System.Wait")
+"""Calls that touch nothing outside."""
+
+
+def has_effect(call: Call | Entry) -> bool:
+    """Whether a tool call may change anything: all but those that only read or touch nothing."""
+    return call.effect != "read" and call.target not in UNTOUCHING
 
 
 def failed(code: str, message: str) -> Answer:

@@ -9,6 +9,7 @@ import sys
 
 from ..app.result import result_json
 from ..app.waits import described
+from ..boundary.call import TOOL, has_effect
 from ..language.values import to_json
 from .output import visible, write_document
 from .programs import diagnostics_json, wants_colour
@@ -40,6 +41,7 @@ def report(
         print(_summary(result, replay), file=sys.stderr)
     if result.status == "paused":
         _explain_pause(result)
+    output.check()
     return EXIT[result.status]
 
 
@@ -69,14 +71,24 @@ def explain(result: RunResult, *, quiet: bool = False) -> None:
             print(f"halted at stage {halted['stage']}: {visible(str(halted['condition']))}", file=sys.stderr)
     elif result.status == "cancelled":
         print("cancelled", file=sys.stderr)
-    for call in result.unanswered:
-        if call.kind == "tool" and call.effect in ("write", "external", None):
-            print(f"stage {call.stage}: {call.target} was under way and may or may not have happened", file=sys.stderr)
+    for (stage, target), count in _may_have_happened(result).items():
+        times = f" {count} times" if count > 1 else ""
+        print(f"stage {stage}: {target} was under way{times} and may or may not have happened", file=sys.stderr)
     for stage in () if quiet else result.account.beyond:
         print(f"note: input beyond the allowance at stage {stage}: it cost more than its plan counts", file=sys.stderr)
     for shadow in () if quiet else result.shadows:
         became = f"failed: {shadow.error}" if shadow.error else f"answered in {shadow.ms}ms"
         print(f"shadow {shadow.target} (stage {shadow.stage}) {visible(became)}", file=sys.stderr)
+
+
+def _may_have_happened(result: RunResult) -> dict[tuple[str, str], int]:
+    """The calls with an effect that were under way when the run ended, by stage and target."""
+    found: dict[tuple[str, str], int] = {}
+    for call in result.unanswered:
+        if call.kind == TOOL and has_effect(call):
+            key = call.stage, call.target
+            found[key] = found.get(key, 0) + 1
+    return found
 
 
 def shown_wait(wait: dict[str, Any]) -> str:

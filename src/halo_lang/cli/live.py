@@ -105,7 +105,8 @@ def listen_for_signals(
     stop: Stop, output: Output, interrupted: Callable[[], bool] | None = None
 ) -> Callable[[], object]:
     """The first signal stops the run and leaves calls under way some seconds; a second one does not wait. `interrupted`
-    may take a SIGINT for itself. Gives what ends the run without waiting."""
+    may take a SIGINT for itself. A run whose output nobody takes any more is stopped like one that is signalled. Gives
+    what ends the run without waiting."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
@@ -116,10 +117,15 @@ def listen_for_signals(
         if stop.asked:
             task.cancel()
             return
-        stop.ask()
+        begin_to_stop()
         output.close()
         print(f"stopping: calls under way get {GRACE_S:g} s; again stops at once", file=sys.stderr)
+
+    def begin_to_stop() -> None:
+        stop.ask()
         loop.call_later(GRACE_S, task.cancel)
+
+    output.when_lost = begin_to_stop
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:  # ignored under `nohup`

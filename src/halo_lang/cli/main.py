@@ -35,6 +35,10 @@ COMMANDS = {
 }
 
 
+READER_GONE = 141
+"""The exit code where whoever read the output has gone: what a shell gives for a program that SIGPIPE has ended."""
+
+
 def entry() -> None:
     """The console script."""
     _open_closed_streams()
@@ -58,8 +62,7 @@ def main(argv: list[str]) -> int:
         return error.exit_code
     except BrokenPipeError:
         _forget_output()
-        _say("error: whoever read the output has gone away")
-        return 1
+        return READER_GONE  # `| head` has all that it wanted
     except KeyboardInterrupt:
         _leave_things_undone()
         _say("stopped")

@@ -14,7 +14,7 @@ from .failing import CommandError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import TextIO
 
     from ..boundary.call import Answer, Call, Scope
@@ -26,12 +26,17 @@ TOO_DEEP = "the result nests too deep to be written as JSON"
 
 class Output:
     """Prints as the run goes. With `as_document` (for `--json`) stdout is kept for the document, and what is printed
-    goes to stderr and into `values`. What `System.Log` logs goes to stderr, unless `quiet`."""
+    goes to stderr and into `values`. What `System.Log` logs goes to stderr, unless `quiet`.
+
+    Where nobody takes what a live run prints any more, the run is to be stopped and its end written down: `when_lost`
+    is called, and `check` raises what went wrong once all that is said. Without `when_lost` it is raised at once."""
 
     watches = False
 
     def __init__(self, *, as_document: bool, quiet: bool = False) -> None:
         self.values: list[Value] = []
+        self.when_lost: Callable[[], None] | None = None
+        self._lost: OSError | None = None
         self._quiet = quiet
         self._to = sys.stderr if as_document else sys.stdout
 
@@ -73,9 +78,21 @@ class Output:
         """While something else is written to the terminal."""
         yield
 
+    def check(self) -> None:
+        """Raises the `OSError` because of which something printed was lost."""
+        if self._lost is not None:
+            raise self._lost
+
     def _write(self, value: Value) -> None:
-        if value is not None:
+        if value is None or self._lost is not None:
+            return
+        try:
             write_line(to_text(value), self._to)
+        except OSError as trouble:
+            if self.when_lost is None:
+                raise
+            self._lost = trouble
+            self.when_lost()
 
 
 def write_line(text: str, to: TextIO) -> None:

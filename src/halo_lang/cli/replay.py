@@ -93,6 +93,7 @@ def _replay_one(program: CheckedProgram, recording: Recording, options: Namespac
         output.finished(result.output)
     explain(result)
     tell(result, comparison, recording, options)
+    output.check()
     return 0 if comparison.same else 1
 
 

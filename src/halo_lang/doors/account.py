@@ -37,7 +37,9 @@ class Account:
     def add(self, call: Call | Entry, answer: Answer) -> None:
         """Adds what answered a call, made now or recorded."""
         kind = call.kind
-        if kind == AGENT:
+        if answer.error is not None and _was_refused(answer):
+            pass  # it was never made
+        elif kind == AGENT:
             self.llm_calls += 1
         elif kind == TOOL and not call.target.startswith("System.") and not call.target.endswith(".*"):
             self.tool_calls += 1
@@ -52,6 +54,12 @@ class Account:
             # One comparison for the many requests that are small; what stands in a plan is worked out for the others.
             if usage.input > INPUT_TOKENS and isinstance(call, Call) and _is_beyond(call.request, usage.input):
                 self.beyond[call.stage] = None
+
+
+def _was_refused(answer: Answer) -> bool:
+    """Whether a limit or a kept plan let nothing of a call through. One that was cut, or tried again, was made."""
+    assert answer.error is not None
+    return answer.error.code in ("SPEND_LIMIT", "BEYOND_PLAN") and answer.usage is None and not answer.unsettled
 
 
 def _is_beyond(request: ModelRequest | None, tokens: int) -> bool:

@@ -5,7 +5,7 @@ Owns the reading of mock answers and what is answered where none is given. Needs
 
 from __future__ import annotations
 
-from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer, failed
+from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, UNTOUCHING, YIELD, Answer, failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Mock:
 
     def covers(self, call: Call) -> bool:
         """Whether the call is the mock's to answer."""
-        return self._defaults or self._entry(call) is not None or call.target in ("System.Now", "System.Wait")
+        return self._defaults or self._entry(call) is not None or call.target in UNTOUCHING
 
     def answer(self, call: Call) -> Answer:
         """The answer to a call that it covers."""

@@ -7,7 +7,7 @@ with the plan's total as a limit for all that the plan has priced.
 
 from __future__ import annotations
 
-from ..boundary.call import AGENT, TOOL, Limit, failed
+from ..boundary.call import AGENT, TOOL, UNTOUCHING, Limit, failed
 from ..plan.document import nano
 from .account import NANO
 from .spend import BEYOND_PLAN
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..boundary.call import Answer, Call
-
-UNTOUCHING = ("System.Now", "System.Wait")
-"""Calls that touch nothing outside, which a plan does not list; nor does it list that a tool is asked for its methods
-(`Web.*`)."""
 
 _ENDLESS = 10**18
 """More requests than any run makes."""
@@ -58,6 +54,7 @@ class Within:
 
     def refusal(self, call: Call) -> Answer | None:
         """The refusal of a call that the plan has not, or None; a request that is let through is counted."""
+        # A plan lists neither what touches nothing outside, nor that a tool is asked for its methods (`Web.*`).
         if call.kind == TOOL and call.target not in UNTOUCHING and not call.target.endswith(".*"):
             return self._refused_tool(call)
         if call.kind == AGENT and call.request is not None:
