@@ -176,7 +176,12 @@ def begin(
     chosen = options(**how)
     with world.there():
         result: RunResult = virtually(
-            run_live(what, host, keep=lambda begun, _: start_keeping(begun, chosen, host.settings.project), stop=stop)
+            run_live(
+                what,
+                host,
+                keep=lambda begun, mask: start_keeping(begun, chosen, host.settings.project, mask),
+                stop=stop,
+            )
         )
     return result
 

@@ -14,13 +14,15 @@ from typing import Any
 import pytest
 
 from halo_lang.app.project import Project
+from halo_lang.app.resuming import signal_line
 from halo_lang.boundary.call import TOOL, Answer, Call, ToolUse
 from halo_lang.boundary.host import ToolError
 from halo_lang.boundary.recording import encoded, finish_line
+from halo_lang.cli.keep import run_store
 from halo_lang.doors.folder import AppendFile, KeepingError
 from halo_lang.doors.keeping import Keeper, redacted_line
 from halo_lang.doors.stores import MemoryRunStore
-from kept_runs import KEYS, Given, World, begin, end_of, go_on, recording_of, replayed
+from kept_runs import KEYS, Given, Watching, World, begin, end_of, go_on, recording_of, replayed
 from recorded import RUN, call, start
 
 PROGRAM = """\
@@ -431,6 +433,31 @@ def test_no_secret_is_in_any_file(how: dict[str, Any]) -> None:
         again, comparison = replayed(LEAKS, RUN)
         assert comparison.same
         assert end_of(again) == end_of(failed)
+
+
+UNUSED = """\
+tool Chat : Slack(Env.SLACK_BOT_TOKEN, channel: "#x")
+tool Files : Workspace(".", write: true)
+pipeline P(x: Any) -> Result:
+  x
+    |> Files.read(path: ".env") as read
+    ~> listen(Some.Event) as got
+    |> System.Publish("{{read}} {{got}} {{x}}")
+"""
+
+
+@pytest.mark.parametrize("how", [{}, {"checkpoint": True}])
+def test_secrets_that_the_run_does_not_use_and_in_events_that_were_sent_are_masked_too(how: dict[str, Any]) -> None:
+    keys = KEYS["OPENAI_API_KEY"], SECRET
+    world, watcher = World(lambda _: "", lambda *_: " ".join(keys)), Watching()
+    begin(UNUSED, world, {"x": keys[0]}, run_id=RUN, **how)
+    run_store().add(RUN, signal_line("Some.Event", {"by": keys[1]}))
+    ended = go_on(UNUSED, RUN, world, watcher=watcher)
+    masked = "[Env.OPENAI_API_KEY]", "[Env.SLACK_BOT_TOKEN]"
+    assert ended.output == f'{" ".join(masked)} {{"by":"{masked[1]}"}} {masked[0]}'
+    assert watcher.shown == [("published", ended.output)]
+    for key in keys:
+        assert key.encode() not in everything()
 
 
 # In memory -------------------------------------------------------------------------------------------------------

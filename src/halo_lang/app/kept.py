@@ -22,7 +22,7 @@ from ..boundary.recording import (
 )
 from ..check.identity import part_keys, source_key
 from ..doors.folder import KeepingError, lines_of
-from ..language.record import Record
+from ..language.record import Record, replace
 from .clock import now
 from .feeds import ResumeFeed, Signal
 from .result import error_json
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ..boundary.host import Preview
     from ..boundary.recording import Entry, Opening
     from ..doors.keeping import Keeper
+    from ..doors.mask import Mask
     from ..doors.run_store import RunJournal, RunStore
     from ..language.values import Value
     from .result import RunResult
@@ -190,13 +191,16 @@ def entries_of(journal: RunJournal, first: int, last: int) -> Iterator[Entry]:
             yield entry_of(line, number)
 
 
-def signals_of(journal: RunJournal) -> list[Signal]:
-    """The events that were sent to the run and not yet delivered, in the order of arrival. Raises `RecordingError`."""
+def signals_of(journal: RunJournal, mask: Mask | None = None) -> list[Signal]:
+    """The events that were sent to the run and not yet delivered, in the order of arrival. Raises `RecordingError`.
+
+    Who sent them need not have known the run's secrets: with `mask` those are masked here, before the run sees them.
+    """
     found: dict[str, Signal] = {}
     for number, line in numbered(journal.lines()):
         if line.get("type") == "signal":
             signal = _signal(line, number)
-            found[signal.id] = signal
+            found[signal.id] = signal if mask is None else replace(signal, payload=mask.value(signal.payload))
         elif line.get("type") == "call" and "signal" in line:
             found.pop(str(line["signal"]), None)
     return list(found.values())

@@ -44,7 +44,8 @@ CLASSES = {
 
 class Outside(Record):
     """What a run of one pipeline has to do with: `provider/model` by the model as requests name it (they differ where
-    a variable holds it), tools' settings with their variables resolved, and the secrets among all these, by variable.
+    a variable holds it), tools' settings with their variables resolved, and the secrets to be masked, by variable:
+    those among all these, and what else is known to be one, for a call may come upon it all the same.
     """
 
     models: dict[str, str]
@@ -96,7 +97,19 @@ def outside(
             secrets[endpoint.key_name] = endpoint.key
     if missing:
         raise ConfigError("\n".join(dict.fromkeys(missing)))
-    return Outside(models, resolved, secrets)
+    return Outside(models, resolved, {**_known_secrets(program, environment, client), **secrets})
+
+
+def _known_secrets(program: CheckedProgram, environment: Environment, client: ModelClient) -> dict[str, str]:
+    """The values of variables that the program's tools refer to, used in this run or not, and of providers' keys."""
+    names = dict.fromkeys(client.key_names())
+    for tool in program.tools.values():
+        for given in tool.settings.values():
+            inner = (
+                given.values() if isinstance(given, dict) else given if isinstance(given, list | tuple) else (given,)
+            )
+            names.update((one.name, None) for one in inner if isinstance(one, EnvRef))
+    return {name: value for name in names if (value := environment.get(name))}
 
 
 def resolved_settings(

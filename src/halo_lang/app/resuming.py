@@ -270,7 +270,7 @@ async def resume(
             changed=changed,
             caught_up=caught_up,
             handed=handed,
-            signals=lambda: signals_of(journal),
+            signals=lambda: signals_of(journal, mask),
             delivered=_delivers(keeper),
         )
         given = dict(enumerate(lines, old + 2))
@@ -279,14 +279,14 @@ async def resume(
     return await run_live(what, replace(host, watcher=muted), keep=keep, stop=stop)
 
 
-def first_feed(keeper: Keeper, journal: RunJournal) -> ResumeFeed:
+def first_feed(keeper: Keeper, journal: RunJournal, mask: Mask) -> ResumeFeed:
     """What answers a run from its journal from the start: events that are sent to it while it runs."""
     return ResumeFeed(
         iter(()),
         [],
         caught_up=lambda _: None,
         handed=lambda call, answer, is_new: None,
-        signals=lambda: signals_of(journal),
+        signals=lambda: signals_of(journal, mask),
         delivered=_delivers(keeper),
     )
 

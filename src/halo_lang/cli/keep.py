@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..app.project import Project
     from ..app.underway import What
     from ..check.program import CheckedProgram
+    from ..doors.mask import Mask
     from ..language.values import Value
     from ..runtime.redact import Redaction
 
@@ -64,7 +65,7 @@ def kept_runs() -> list[str]:
         raise CommandError(trouble.message) from None
 
 
-def start_keeping(what: What, options: Namespace, project: Project) -> Kept:
+def start_keeping(what: What, options: Namespace, project: Project, mask: Mask) -> Kept:
     """What keeps a run that begins now: its first line is written. Raises `KeepingError`."""
     store = run_store()
     started: dict[str, Value] = {
@@ -76,7 +77,7 @@ def start_keeping(what: What, options: Namespace, project: Project) -> Kept:
         opening = opening_line(what, **started, checkpoint=True)
         journal = store.create(what.run_id, [encoded(opening)])
         keeper = Keeper(None, journal, durable=True)
-        return Kept(what.run_id, keeper, store, feed=first_feed(keeper, journal))
+        return Kept(what.run_id, keeper, store, feed=first_feed(keeper, journal, mask))
     if options.no_record:
         keeper = Keeper(spools=True)
         keeper.write(opening_line(what, **started))

@@ -119,7 +119,10 @@ def _run_live(what: What, options: Namespace, within: Within | None) -> tuple[Ru
             options,
             within,
             lambda host, stop: run_live(
-                what, host, keep=lambda begun, _: start_keeping(begun, options, host.settings.project), stop=stop
+                what,
+                host,
+                keep=lambda begun, mask: start_keeping(begun, options, host.settings.project, mask),
+                stop=stop,
             ),
         )
     except (ConfigError, KeepingError) as trouble:

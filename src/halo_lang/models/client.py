@@ -16,7 +16,7 @@ from ..boundary.call import Answer, ModelRequest
 from ..boundary.host import Environment
 from ..version import VERSION
 from . import adapter, anthropic, embedded, openai, own
-from .providers import ADAPTER, ANTHROPIC, EMBEDDED, OWN, Endpoint, endpoint
+from .providers import ADAPTER, ANTHROPIC, EMBEDDED, OWN, Endpoint, endpoint, key_names
 from .reply import Malformed, decoded, mended, unusable
 
 TYPE_CHECKING = False
@@ -67,6 +67,10 @@ class ModelClient:
                 self._adapted[model] = adapter.adapted(found, self._environment, self._configured)
             self._endpoints[model] = found
         return found
+
+    def key_names(self) -> list[str]:
+        """The variables in which providers' keys are looked for, used or not."""
+        return key_names(self._configured)
 
     def place(self, model: str) -> AbstractAsyncContextManager[object]:
         """A place among the requests under way, to be held during an attempt; waiting for it is no part of the

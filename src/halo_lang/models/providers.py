@@ -120,6 +120,12 @@ def address_variable(provider: str) -> str:
     return f"HALO_{''.join(c if c.isascii() and c.isalnum() else '_' for c in provider).upper()}_URL"
 
 
+def key_names(configured: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The variables in which the keys of all providers are looked for."""
+    named = [str(table["key"]) for table in configured.values() if table.get("key")]
+    return list(dict.fromkeys([*named, *(known.key for known in PROVIDERS.values() if known.key)]))
+
+
 def unknown_provider(provider: str, configured: Mapping[str, Mapping[str, str]]) -> str:
     """What to say of a provider that no wire of ours speaks, for `adapter.py`: the nearest name, if one is near."""
     near = did_you_mean(provider, [*PROVIDERS, *configured, EMBEDDED])
