@@ -58,6 +58,25 @@ def test_in_an_each_every_item_begins_the_sequence_anew() -> None:
     assert failures(program, "mock A => 1", "mock A => 2", "expect (output == [1, 1])", run="P(x: [7, 8])") == []
 
 
+def test_a_test_that_fails_says_where_items_began_a_sequence_anew() -> None:
+    program = pipeline("|* each(item in x) => A.a(item)")
+    steps = ["mock A.a => 1", "mock A.a => 2", "expect (output == [1, 2])"]
+    assert failures(program, *steps, run="P(x: [7, 8, 9])") == [
+        "expected: output == [1, 2]\n  output is [1,1,1]\n  note: `A.a` has 2 mocks, one after the other; every branch "
+        "of a fan-out and every item of an `each` begins with the first, and 3 of them came no further than the first"
+    ]
+    (found,) = failures(program, *steps, run="P(x: [7])")
+    assert "note" not in found
+    (found,) = failures(program, "mock A.a => 1", "expect (output == 3)", run="P(x: [7, 8])")
+    assert "note" not in found
+    twice = pipeline("|* { Two(), Two() }") + "\npipeline Two(x: Any) -> Result:\n  x\n    |> A.a()\n    |> A.a()\n"
+    (found,) = failures(twice, "mock A.a => 1", "mock A.a => 2", "expect (output == 3)")
+    assert "note" not in found
+    (found,) = failures(twice, "mock A.a => 1", "mock A.a => 2", "mock A.a => 3", "expect (output == 3)")
+    assert "came no further than the second" in found
+    assert failures(program, "mock A.a => 1", "mock A.a => 2", "expect (output == [1, 1])", run="P(x: [7, 8])") == []
+
+
 def test_a_failure_can_stand_in_a_sequence() -> None:
     program = pipeline("|> A.a()", "|> A.a()")
     assert failures(program, "mock A => 1", 'fail A => "no more"', 'expect (error.message == "no more")') == []

@@ -96,6 +96,8 @@ def _run(program: CheckedProgram, test: TestDecl, covered: Covered) -> list[str]
             found[-1] += f"\n  {failed_with}"
         elif not any(_is_of_the_end(step) for step in expected):
             found.append(f"{failed_with}\n  no `expect` is of `status` or `error`, so it should not")
+    if found:
+        found[-1] += "".join(f"\n  note: {note}" for note in mocks.begun_anew())
     return found
 
 
@@ -126,10 +128,18 @@ class _Mocks:
             elif isinstance(step, FailStep):
                 message = "".join(part for part in step.message.parts if isinstance(part, str))
                 answers.setdefault(_target(step.target), []).append(failed("", message))
-        self.entries: dict[str, Callable[[Call], Answer]] = {
-            target: _Sequence(sequence) for target, sequence in answers.items()
-        }
+        self.entries = {target: _Sequence(sequence) for target, sequence in answers.items()}
         self.missing: dict[str, None] = {}
+
+    def begun_anew(self) -> list[str]:
+        """What to say of sequences that several branches or items began, and none came to the end of."""
+        return [
+            f"`{target}` has {len(one.answers)} mocks, one after the other; every branch of a fan-out and every item "
+            f"of an `each` begins with the first, and {len(one.used)} of them came no further than the "
+            f"{_ORDINALS[max(one.used.values()) - 1]}"
+            for target, one in self.entries.items()
+            if len(one.used) > 1 and max(one.used.values()) < min(len(one.answers), len(_ORDINALS) + 1)
+        ]
 
     def stuck(self, waiting: Collection[Request]) -> tuple[Request, Answer]:
         """An answer for what has no mock: people say yes, a tool has no methods, anything else fails the test."""
@@ -144,15 +154,20 @@ class _Mocks:
         return request, failed("TOOL_ERROR", "nothing is mocked for this call")
 
 
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
+
+
 class _Sequence:
+    """Answers one after the other; `used` counts those that each scope got."""
+
     def __init__(self, answers: list[Answer]) -> None:
-        self._answers = answers
-        self._used: dict[Scope, int] = {}
+        self.answers = answers
+        self.used: dict[Scope, int] = {}
 
     def __call__(self, call: Call) -> Answer:
-        used = self._used.get(call.scope, 0)
-        self._used[call.scope] = used + 1
-        answer = self._answers[min(used, len(self._answers) - 1)]
+        used = self.used.get(call.scope, 0)
+        self.used[call.scope] = used + 1
+        answer = self.answers[min(used, len(self.answers) - 1)]
         if answer.error is not None:
             return failed("MODEL_ERROR" if call.kind == "agent" else "TOOL_ERROR", answer.error.message)
         if call.kind == APPROVAL and not isinstance(answer.value, dict):
