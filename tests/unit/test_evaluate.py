@@ -5,7 +5,12 @@ from __future__ import annotations
 import copy
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from halo_lang.language.values import to_json
+from halo_lang.runtime.failure import RunFailure
+from halo_lang.runtime.sizes import Sizes
 from runs import checked, pipeline, run
 
 VALUE = {
@@ -81,3 +86,45 @@ def test_a_text_that_grows_past_all_use_fails_before_it_is_made():
     grows = checked(pipeline("|> P()", source='"{{x}}{{x}}{{x}}{{x}}"'))
     ended = run(grows, args={"x": "a" * 1024})
     assert (ended.status, ended.code) == ("failed", "ARGUMENT_TYPE")
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [
+        ["|> P([x, x, x, x])"],
+        ["|> P({a: x, b: {c: x, d: [x]}, e: x})"],
+        ["|* { I(x), I(x), I(x), I(x) }", "|> P()"],
+        ["|* each(i in [1, 2, 3, 4]) => I(x)", "|> P()"],
+        ["|> I(x) as a", "|> I(x) as b", "|> I(x) as c", "|> P(context.data)"],
+        ["|> P([context, context, context])"],
+    ],
+)
+def test_a_value_that_would_be_too_long_as_json_fails_before_it_is_made(stages):
+    text = pipeline(params="v: Any", source="v", name="I") + pipeline(*stages)
+    ended = run(checked(text), args={"x": "a" * 1024})
+    assert (ended.status, ended.code) == ("failed", "ARGUMENT_TYPE")
+
+
+def test_a_long_value_may_stand_in_many_others_and_is_counted_once():
+    long = ["a" * 100] * 10_000
+    text = pipeline("|* each(i in x) => Pair(i, x)", source="x") + pipeline(
+        "|> System.Log()", params="i: Any, all: Any", source="[i, all[0]]", name="Pair"
+    )
+    ended = run(checked(text, agents=False), args={"x": long})
+    assert (ended.status, len(ended.output)) == ("completed", 10_000)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda v: st.lists(v) | st.dictionaries(st.text(), v)
+    )
+)
+def test_what_is_counted_is_about_what_is_written(value):
+    holder = [value, value]
+    sizes, written = Sizes(), len(to_json(holder))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("halo_lang.runtime.sizes.MAX_TEXT", written * 2 + 20)
+        assert sizes.checked(holder) is holder
+        patch.setattr("halo_lang.runtime.sizes.MAX_TEXT", written // 7 - 1)
+        with pytest.raises(RunFailure):
+            sizes.checked(holder)

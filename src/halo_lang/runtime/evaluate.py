@@ -1,6 +1,6 @@
 """Expressions, compiled once to functions of a frame (language.md §3 to §5).
 
-Owns evaluation: `compiled(expr, names)` gives a function that never changes what it reads, and fails only for a text
+Owns evaluation: `compiled(expr, names)` gives a function that never changes what it reads, and fails only for a value
 that would grow past all use. What loose comparison and text mean stands in `language.values`; what a bare name means in
 `check.names`.
 """
@@ -12,6 +12,7 @@ from ..language.ast import And, Compare, Constant, Duration, ListExpr, Not, Numb
 from ..language.record import Record
 from ..language.values import equal, is_true, ordered, to_text
 from .failure import RunFailure
+from .sizes import MAX_TEXT
 from .state import Places
 
 TYPE_CHECKING = False
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
     from ..language.ast import Expr
     from ..language.values import Value
     from .state import Evaluate, Frame
-
-
-MAX_TEXT = 64 << 20
-"""Characters that a text with insertions may have."""
 
 
 class Names(Record):
@@ -90,12 +87,12 @@ def _text(expr: Text, names: Names) -> Evaluate:
 
 def _list(expr: ListExpr, names: Names) -> Evaluate:
     items = [compiled(item, names) for item in expr.items]
-    return lambda frame: [item(frame) for item in items]
+    return lambda frame: frame.run.sizes.checked([item(frame) for item in items])
 
 
 def _object(expr: ObjectExpr, names: Names) -> Evaluate:
     entries = [(key, compiled(value, names)) for key, value in zip(expr.keys, expr.values, strict=True)]
-    return lambda frame: {key: value(frame) for key, value in entries}
+    return lambda frame: frame.run.sizes.checked({key: value(frame) for key, value in entries})
 
 
 def _not(expr: Not, names: Names) -> Evaluate:
@@ -125,16 +122,16 @@ def _or(expr: Or, names: Names) -> Evaluate:
 def _path(expr: Path, names: Names) -> Evaluate:
     root, parts = _root(expr, names)
     if not parts:
-        return lambda frame: _as_value(root(frame))
+        return lambda frame: _as_value(root(frame), frame)
     if len(parts) == 1:
         only = parts[0]
-        return lambda frame: _as_value(_part(root(frame), only))
+        return lambda frame: _as_value(_part(root(frame), only), frame)
 
     def follow(frame: Frame) -> Value:
         value = root(frame)
         for part in parts:
             value = _part(value, part)
-        return _as_value(value)
+        return _as_value(value, frame)
 
     return follow
 
@@ -144,7 +141,7 @@ def _root(expr: Path, names: Names) -> tuple[Evaluate, tuple[str | int, ...]]:
     name, parts = expr.root, expr.parts
     if name == "context":
         if not parts:
-            return lambda frame: frame.context(), ()
+            return lambda frame: frame.run.sizes.checked(frame.context()), ()
         match parts[0]:
             case "current":
                 return lambda frame: frame.current, parts[1:]
@@ -172,8 +169,8 @@ def _part(value: Value, part: str | int) -> Value:
     return value.get(str(part)) if isinstance(value, dict) else None
 
 
-def _as_value(value: Value) -> Value:
-    return value.copy_out() if type(value) is Places else value
+def _as_value(value: Value, frame: Frame) -> Value:
+    return frame.run.sizes.checked(value.copy_out()) if type(value) is Places else value
 
 
 _COMPILERS: dict[type, Callable[..., Evaluate]] = {

@@ -240,7 +240,7 @@ def _fan_out(stage: FanOutStage, names: Names, compiling: Compiling) -> Step:
         def branch(at: int) -> Coroutine[Any, Any, Value]:
             return _branch_of(calls[at][0], frame.branch(at, current), number)
 
-        results = await Fork(len(calls), branch, len(calls))
+        results = frame.run.sizes.checked(await Fork(len(calls), branch, len(calls)))
         for (call, name), value in zip(calls, results, strict=True):
             _store(frame, call, value, name)
         frame.current = results
@@ -271,7 +271,7 @@ def _each(stage: EachStage, names: Names, compiling: Compiling) -> Step:
             view.item, view.index = items[at], at
             return _branch_of(call, view, number)
 
-        results = await Fork(count, branch, width)
+        results = frame.run.sizes.checked(await Fork(count, branch, width))
         if results:
             frame.data.put(call.place, results[-1])
         frame.current = results

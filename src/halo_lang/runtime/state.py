@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..language.record import Record
 from .failure import RunFailure
+from .sizes import Sizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class Run:
     `calls` counts stages and tool calls by target. `used` counts calls under each MaxCalls rule, `denials` the refusals
     of each method with its arguments. `standing` holds the methods that a person approved for all of this run,
     `described` what tools said of their methods when they were asked. `covered` are the stages that ran, by pipeline
-    and number, and the arms that were taken; it is filled where the run is `watched`.
+    and number, and the arms that were taken; it is filled where the run is `watched`. `sizes` bounds the values made.
     """
 
     __slots__ = (
@@ -94,6 +95,7 @@ class Run:
         "pipeline_calls",
         "run_id",
         "sink",
+        "sizes",
         "standing",
         "stepped",
         "used",
@@ -113,6 +115,7 @@ class Run:
         self.standing: set[str] = set()
         self.described: dict[str, tuple[Method, ...]] = {}
         self.governed: dict[object, Any] = {}
+        self.sizes = Sizes()
 
     def count(self, target: str) -> None:
         """Counts a stage or a tool call that is made."""
