@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from yarl import URL
 
 from halo_lang.boundary.host import ConfigError, Environment, ProviderHost, ToolError
 from halo_lang.catalog.builtin import PROVIDERS
@@ -22,6 +23,7 @@ from halo_lang.providers.results import LIMIT
 from halo_lang.providers.web import addresses
 from halo_lang.providers.web.addresses import is_public
 from halo_lang.providers.web.bodies import MAX_BODY
+from halo_lang.providers.web.targets import base_target, redirected
 
 KEY = "sesame-sesame-1234"
 HOST = ProviderHost(Path(), Path(), (), Environment({}, {}))
@@ -705,6 +707,26 @@ async def test_redirects_to_what_may_not_be_reached_are_not_followed(
         error = await refusal(made, path="a")
     assert [seen["path"] for seen in server.seen] == ["/a"], "the first hop must have been answered"
     assert "redirect" in error.message or "not a public address" in error.message
+
+
+@pytest.mark.parametrize(
+    ("to", "permits"),
+    [
+        ("http://other.example/x", "other.example"),
+        ("https://other.example:443/x", "other.example"),
+        ("http://other.example:8080/x", "other.example:8080"),
+        ("http://[2a00::1]:81/x", "[2a00::1]:81"),
+        ("http://[2a00::1]/x", "[2a00::1]"),
+    ],
+)
+async def test_a_redirect_that_is_not_followed_says_what_would_permit_it(
+    server: Server, api: Http, to: str, permits: str
+) -> None:
+    server.answers["/v1/a"] = redirect(to)
+    message = (await refusal(api, path="a")).message
+    assert f'`allow: ["{permits}"]` would permit it' in message
+    target = base_target("http://api.example", [permits], private=False)
+    assert redirected(target, URL("http://api.example"), to).host
 
 
 async def test_redirects_that_never_end_are_an_error(server: Server, api: Http) -> None:

@@ -85,13 +85,14 @@ def redirected(target: Target, url: URL, location: str) -> URL:
         led = None
     if led is None or led.scheme not in _PORTS or not led.host:
         raise ToolError(f"the answer is a redirect to `{_short(location)}`, which is no address of http or https")
-    shown = f"{led.scheme}://{led.authority}"
+    host = str(led.host_subcomponent) + ("" if led.port == _PORTS[led.scheme] else f":{led.port}")
+    shown = f"{led.scheme}://{host}"
     if led.user is not None or led.password is not None:
         raise ToolError("the answer is a redirect to an address that holds a user, which is not followed")
     if _place(led) not in target.allowed:
         raise ToolError(
             f"the answer is a redirect to {_short(shown)}, which the tool may not reach; "
-            f'`allow: ["{_short(led.host)}"]` would permit it'
+            f'`allow: ["{_short(host)}"]` would permit it'
         )
     if url.scheme == "https" and led.scheme == "http":
         raise ToolError(f"the answer is a redirect from https to {_short(shown)}, which is not followed")
