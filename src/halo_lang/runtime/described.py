@@ -1,7 +1,7 @@
 """Methods of tools that do not describe themselves beforehand, such as an MCP server's (tools.md §2).
 
 Owns their asking: once a run, through the door, so that what a server said is recorded and a replay offers the same.
-Read `providers/mcp.py` for who answers.
+Read `providers/mcp/tool.py` for who answers.
 """
 
 from __future__ import annotations
