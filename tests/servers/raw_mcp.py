@@ -64,6 +64,17 @@ TOOLS: dict[str, list[dict[str, Any]]] = {
     "wordy": [tool(f"t{n}", "word " * 190) for n in range(400)],
 }
 
+HELD = b'{"content":[],"structuredContent":{"a":%s}}'
+RESULTS = {
+    "halves": HELD % rb'"one \ud83d two \udc00"',
+    "bytes": HELD % b'"one \xff\xfe two"',
+    "deep": HELD % (b"[" * 100_000 + b"]" * 100_000),
+    "digits": HELD % (b"9" * 5_000),
+    "infinite": HELD % b"1e999",
+    "torn": HELD % b'"one',
+}
+"""Results as they stand on the wire, each odd in its way."""
+
 
 def main() -> None:
     mode = sys.argv[1]
@@ -156,6 +167,9 @@ def call_tool(mode: str, id_: Any, params: dict[str, Any], noted: Any) -> None:
                 "result": {"content": [{"type": "text", "text": "3 rows"}], "structuredContent": {"rows": rows}},
             }
         )
+    elif mode in RESULTS:
+        sys.stdout.buffer.write(b'{"jsonrpc":"2.0","id":%d,"result":%s}\n' % (id_, RESULTS[mode]))
+        sys.stdout.flush()
     elif mode == "media":
         parts = [
             {"type": "text", "text": "before"},

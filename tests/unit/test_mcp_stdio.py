@@ -250,6 +250,21 @@ async def test_a_call_that_hangs_is_taken_back(tmp_path: Path) -> None:
     assert [note["method"] for note in notes(tmp_path) if note.get("method")][-1] == "notifications/cancelled"
 
 
+@pytest.mark.parametrize(("mode", "text"), [("halves", "one ? two ?"), ("bytes", "one \ufffd\ufffd two")])
+async def test_what_is_no_text_in_an_answer_is_mended(tmp_path: Path, mode: str, text: str) -> None:
+    async with raw(mode, tmp_path) as server:
+        assert await echoed(server) == {"a": text}
+
+
+@pytest.mark.parametrize("mode", ["deep", "digits", "infinite", "torn"])
+async def test_an_answer_that_cannot_be_read_is_an_error_and_no_waiting(tmp_path: Path, mode: str) -> None:
+    async with raw(mode, tmp_path, timeout=600.0) as server:
+        first, second = await failure(server), await failure(server)
+        assert first.code == "TOOL_ERROR"
+        assert "JSON" in first.message
+        assert second.message == first.message
+
+
 @pytest.mark.parametrize(
     ("mode", "why"),
     [

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 
 from ...boundary.host import ToolError
 from ..processes import end_session, kill_session, session_members
+from .lines import message_of
 from .text import last_lines, one_line
 
 TYPE_CHECKING = False
@@ -178,7 +179,7 @@ class ServerProcess:
     ) -> None:
         import anyio
         from mcp.shared.message import SessionMessage
-        from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
+        from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
         async with to_us:
             while self.trouble is None:
@@ -189,9 +190,8 @@ class ServerProcess:
                     break
                 except (asyncio.IncompleteReadError, OSError):
                     return
-                try:
-                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValueError:
+                message = message_of(line)
+                if message is None:
                     _log.debug("no message: %s", one_line(line[:400].decode("utf-8", "replace"), 200))
                     self.trouble = unasked.noise(len(line))
                     continue
