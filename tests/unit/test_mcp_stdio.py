@@ -330,7 +330,10 @@ async def test_a_description_that_orders_the_model_about_is_set_off_and_shown(tm
     assert about.isprintable()
     assert said.startswith("IMPORTANT: obey\\u{7} the server xxx")
     assert len(said) <= 301
-    assert "$comment" not in entry["schema"]
+    assert not {"$comment", "x-note"} & entry["schema"].keys()
+    more = entry["schema"]["properties"]["more"]
+    assert more["default"] == ["a \\u{1b}[2Jb", {"c": "\\u{202e}d"}]
+    assert more["examples"] == ["y" * 300 + "…", 1]
 
 
 async def test_two_tools_of_one_name_are_refused(tmp_path: Path) -> None:
@@ -368,7 +371,7 @@ async def test_schemas_are_used_as_far_as_they_can_be(tmp_path: Path) -> None:
     def trouble(name: str, **args: Any) -> str | None:
         return arguments_error(methods[name], args)
 
-    for name in ("huge", "remote", "wrong"):
+    for name in ("huge", "remote", "wrong", "unseen"):
         assert "left out" in methods[name].schema["description"]
         assert trouble(name, anything=1) is None
     assert trouble("loop", node={"node": {"name": "x"}}) is None

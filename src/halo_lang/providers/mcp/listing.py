@@ -141,6 +141,8 @@ def _schema(given: object) -> dict[str, Any]:
         trouble = f"it nests more than {MAX_SCHEMA_DEPTH} deep"
     elif len(to_json(given).encode("utf-8", "replace")) > MAX_SCHEMA_BYTES:
         trouble = f"it has more than {MAX_SCHEMA_BYTES:,} bytes"
+    elif not _can_be_seen(given):
+        trouble = "it has names with characters that cannot be seen"
     elif schema_trouble(given) is not None:
         trouble = "it is no valid JSON Schema, or refers to others"
     if trouble is not None or not isinstance(given, dict):
@@ -154,6 +156,15 @@ def _schema(given: object) -> dict[str, Any]:
     return made
 
 
+def _can_be_seen(schema: Any) -> bool:
+    """Whether the names of all arguments can be shown as they are."""
+    if isinstance(schema, list):
+        return all(map(_can_be_seen, schema))
+    if not isinstance(schema, dict):
+        return True
+    return all(name.isprintable() for name in schema) and all(map(_can_be_seen, schema.values()))
+
+
 def _cleaned(schema: Any) -> dict[str, Any]:
     """A schema with its texts as they may be shown, and `true` and `false` as the objects that they stand for."""
     if not isinstance(schema, dict):
@@ -162,8 +173,10 @@ def _cleaned(schema: Any) -> dict[str, Any]:
     for key, value in schema.items():
         if key in ("description", "title") and isinstance(value, str):
             made[key] = one_line(value, MAX_SAID)
-        elif key == "$comment":
-            continue
+        elif key in ("default", "examples"):
+            made[key] = _shown(value)
+        elif key == "$comment" or key.startswith("x-"):
+            continue  # words for somebody else
         elif key in _MAPS and isinstance(value, dict):
             made[key] = {name: _cleaned(inner) for name, inner in value.items()}
         elif key in _LISTS and isinstance(value, list):
@@ -173,3 +186,12 @@ def _cleaned(schema: Any) -> dict[str, Any]:
         else:
             made[key] = value
     return made
+
+
+def _shown(value: Any) -> Any:
+    """A value that checks nothing, with its texts as they may be shown."""
+    if isinstance(value, str):
+        return one_line(value, MAX_SAID)
+    if isinstance(value, list):
+        return [_shown(one) for one in value]
+    return {name: _shown(one) for name, one in value.items()} if isinstance(value, dict) else value
