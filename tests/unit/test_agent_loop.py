@@ -384,3 +384,21 @@ def test_a_shadow_is_redacted() -> None:
 def test_an_agent_of_a_variable_names_it() -> None:
     ended = run("agent D [Env.MODEL]\n" + pipeline("|> D.go()"))
     assert ended.request(0).model == "Env.MODEL"
+
+
+def test_no_server_takes_the_name_of_a_method_that_the_file_knows() -> None:
+    text = (
+        'tool Files : Mcp("server")\ntool Files_in : Workspace(".")\n'
+        "agent T [openai/gpt-4o]\n  equips Files, Files_in\n"
+        'pipeline P(x: Any) -> Result:\n  x\n    |> T.work("Go.", tools: [Files, Files_in])\n'
+    )
+    replies = [uses(("Files_in_read", {"path": "a"})), "done"]
+
+    def answer(call: Call) -> object:
+        if call.kind == AGENT:
+            return replies.pop(0)
+        return [{"name": "in_read", "about": "", "schema": {}}] if call.target == "Files.*" else "text"
+
+    ended = run(checked(text), answer)
+    assert ended.targets(TOOL) == ["Files.*", "Files_in.read"]
+    assert [offer.target for offer in ended.request(0).tools if offer.name == "Files_in_read_2"] == ["Files.in_read"]

@@ -186,10 +186,11 @@ def _add_retry(parts: list[Part], frame: Frame, retry: Retry) -> None:
 
 
 def _toolbox(frame: Frame, own: Governor, offered: Sequence[tuple[Tool, tuple[Method, ...]]]) -> Toolbox:
-    """The toolbox of an agent's call under the governors around it, with the methods of each tool that it offers."""
+    """The toolbox of an agent's call under the governors around it, with the methods of each tool that it offers: first
+    those that the file knows, so that no server takes a name that is one of theirs."""
     governors = (*frame.governors, own)
     by_wire_name: dict[str, Offered] = {}
-    for tool, methods in offered:
+    for tool, methods in sorted(offered, key=lambda one: one[0].methods is None):
         for method in methods:
             target = f"{tool.name}.{method.name}"
             if rights(frame.run, governors, target, method.effect).allowed:
