@@ -6,7 +6,7 @@ recording format, and a change of one byte would part old recordings from their 
 
 from __future__ import annotations
 
-from ..language.encoder import new_encoder
+from ..language.encoder import new_encoder, quoted
 from .call import AGENT, LISTEN, Data
 
 TYPE_CHECKING = False
@@ -47,26 +47,27 @@ def _asked(request: ModelRequest) -> str:
         from hashlib import sha256
 
         _sha256 = sha256
-    who = canonical([request.model, request.system])
-    said = ",".join([_message(message) for message in request.messages])
+    who = f"{quoted(request.model)},{quoted(request.system)}"
+    said = ",".join([message._canonical or _message(message) for message in request.messages])
     options = canonical([request.max_tokens, request.temperature, request.top_p])
-    text = f"{who[:-1]},[{said}],{options},{_offered(request.tools)}]"
+    text = f"[{who},[{said}],{options},{_offered(request.tools)}]"
     return str(_sha256(text.encode("utf-8", "surrogatepass")).hexdigest())
 
 
 def _message(message: Message) -> str:
-    """A message as canonical JSON. The messages of a conversation are asked again with each request, so each keeps its
-    own text."""
-    text = message._canonical
-    if text is None:
-        parts = [[part.text, part.label] if isinstance(part, Data) else part for part in message.parts]
-        if message.role == "user":
-            content: list[Any] = [message.role, parts]
-        else:
-            uses = [[use.id, use.name, use.args, use.raw] for use in message.tool_uses]
-            content = [message.role, parts, uses, message.tool_use_id, message.failed]
-        text = message._canonical = canonical(content)  # type: ignore[misc]  # worked out, not changed
+    """A message as canonical JSON: role, parts, and for any but a user's what it asks for, answers, and whether that
+    failed. The messages of a conversation are asked again with each request, so each keeps its own text."""
+    parts = ",".join([quoted(part) if isinstance(part, str) else _data(part) for part in message.parts])
+    text = f"{quoted(message.role)},[{parts}]"
+    if message.role != "user":
+        uses = canonical([[use.id, use.name, use.args, use.raw] for use in message.tool_uses])
+        text = f"{text},{uses},{quoted(message.tool_use_id)},{'true' if message.failed else 'false'}"
+    text = message._canonical = f"[{text}]"  # type: ignore[misc]  # worked out, not changed
     return text
+
+
+def _data(part: Data) -> str:
+    return f"[{quoted(part.text)},{'null' if part.label is None else quoted(part.label)}]"
 
 
 def _offered(tools: tuple[ToolOffer, ...]) -> str:

@@ -12,6 +12,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def quoted(text: str) -> str:
+    """A text as JSON."""
+    global _quote
+    if _quote is None:
+        from json.encoder import encode_basestring
+
+        _quote = encode_basestring
+    return _quote(text)
+
+
+_quote: Callable[[str], str] | None = None
+
+
 def new_encoder(*, sort_keys: bool = False, allow_nan: bool = True) -> Callable[[object], str]:
     """A function that gives a value as JSON without blanks, text unescaped where JSON allows it. Made once and kept by
     whoever uses it. It raises `RecursionError` for a value that nests too deep or holds itself and, unless `allow_nan`,
