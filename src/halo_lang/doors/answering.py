@@ -205,9 +205,7 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
         elif live is not None:
             if stop is not None and stop.asked:
                 return ()
-            new = [request for request in unsent if request in waiting]
-            unsent.clear()
-            arrived = await _next_live(driver, new, waiting, live, feed)
+            arrived = await _next_live(driver, unsent, waiting, live, feed)
             if arrived is not None and keeper is not None:
                 await _keep(arrived, keeper, live)
             handed_in += 1
@@ -256,13 +254,16 @@ def _next_waiting(requests: deque[Request], waiting: dict[Request, None]) -> Req
 
 
 async def _next_live(
-    driver: Driver, new: list[Request], waiting: dict[Request, None], live: Live, feed: Feed | None
+    driver: Driver, unsent: list[Request], waiting: dict[Request, None], live: Live, feed: Feed | None
 ) -> list[tuple[Request, Answer]] | None:
-    """Sends what is new and can be answered, and gives the next answer, or None where none can come any more."""
-    for aside in driver.asides:
-        live.send_shadow(aside)
-    driver.asides.clear()
-    sendable = [request for request in new if live.can_answer(request.call)]
+    """Sends what was not sent yet, still waits and can be answered, and gives the next answer, or None where none can
+    come any more."""
+    if driver.asides:
+        for aside in driver.asides:
+            live.send_shadow(aside)
+        driver.asides.clear()
+    sendable = [request for request in unsent if request in waiting and live.can_answer(request.call)]
+    unsent.clear()
     for request in sendable:
         del waiting[request]
         if feed is not None:
@@ -281,7 +282,8 @@ async def _keep(arrived: list[tuple[Request, Answer]], keeper: Keeper, live: Liv
         arrived += live.arrived()
     for request, answer in arrived:
         keeper.answered(request.call, answer)
-    await keeper.sync()
+    if keeper.durable:
+        await keeper.sync()
 
 
 def _add_late(account: Account, doors: Doors, request: Request, answer: Answer, *, is_kept: bool = False) -> None:

@@ -74,8 +74,9 @@ class Live:
         return call.kind in self._doors and (self._can_answer is None or self._can_answer(call))
 
     def can_ask(self, call: Call) -> bool:
-        """Whether `ask` may be used: nothing else is under way, and it is no question to a person."""
-        return not (self._under_way or self._arrived) and call.kind in (AGENT, TOOL) and self.can_answer(call)
+        """Whether `ask` may be used for a call that can be answered: nothing else is under way, and it is no question
+        to a person."""
+        return not (self._under_way or self._arrived) and call.kind in (AGENT, TOOL)
 
     def send(self, request: Request) -> None:
         """Begins a call; its answer comes from `next`."""
