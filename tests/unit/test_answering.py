@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from halo_lang.app.underway import UnderWay, What
 from halo_lang.boundary.call import Usage
 from halo_lang.doors import live as live_module
 from halo_lang.doors.account import Account
-from halo_lang.doors.answering import Ending, Stop, answered, without_waiting
+from halo_lang.doors.answering import BREATH, Ending, Stop, answered, without_waiting
+from halo_lang.doors.folder import KeepingError
+from halo_lang.doors.keeping import Keeper
 from halo_lang.doors.live import Live
 from halo_lang.doors.mock import Mock
 from halo_lang.language.record import replace
@@ -82,10 +85,12 @@ def doors(world: Callable[[Call], Awaitable[Answer]], *kinds: str) -> Live:
     return Live(dict.fromkeys(kinds or (AGENT, TOOL), world))
 
 
-def start(text: str, live: Live, stop: Stop | None = None) -> tuple[asyncio.Task[Ending], UnderWay, Watching]:
+def start(
+    text: str, live: Live, stop: Stop | None = None, **more: Any
+) -> tuple[asyncio.Task[Ending], UnderWay, Watching]:
     run, watcher = under_way(text)
-    task = asyncio.ensure_future(answered(run.driver, run.account, live=live, stop=stop, answering=run.answering))
-    return task, run, watcher
+    loop = answered(run.driver, run.account, live=live, stop=stop, answering=run.answering, **more)
+    return asyncio.ensure_future(loop), run, watcher
 
 
 # One at a time ---------------------------------------------------------------------------------------------------
@@ -112,6 +117,35 @@ async def test_of_answers_that_arrive_together_the_first_is_handed_in_first() ->
         world.give(target, "x")
     await task
     assert watcher.answers[:3] == ["B.two", "C.three", "A.one"]
+
+
+async def test_a_mock_answers_what_is_new_before_what_has_arrived_with_the_first() -> None:
+    inner = pipeline("|> A.one()", "|> B.mocked()", name="In")
+    world = World("B.after")
+    mock = Mock({"B.mocked": "m"}, now=str, publish=print, defaults=False)
+    task, _, watcher = start(inner + pipeline("|* { In, C.three() }", "|> B.after()"), doors(world), mock=mock)
+    await world.begun("A.one", "C.three")
+    for target in ("A.one", "C.three"):
+        world.give(target, "x")
+    await task
+    assert watcher.answers == ["A.one", "B.mocked", "C.three", "B.after"]
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_what_cannot_be_kept_and_what_arrived_with_it_counts(durable: bool) -> None:
+    class Full(Keeper):
+        def write(self, line: Any) -> None:
+            raise KeepingError("the disk is full")
+
+    world, keeper = World(), Full()
+    keeper.durable = durable
+    task, run, watcher = start(FAN, doors(world), keeper=keeper)
+    await world.begun("A.one", "B.two", "C.three")
+    for target in ("A.one", "B.two", "C.three"):
+        world.give(target, Answer("x", cost=1))
+    ending = await task
+    assert (ending.status, ending.code, watcher.answers) == ("failed", "CONFIG", [])
+    assert run.account.cost == 3
 
 
 async def test_calls_are_under_way_side_by_side_and_a_lone_one_has_no_task() -> None:
@@ -434,6 +468,31 @@ async def test_the_loop_gives_way_so_that_others_get_their_turn() -> None:
     assert (await task).code == "LOOP_LIMIT"
     beside.cancel()
     assert turns >= 10
+
+
+async def test_it_does_so_however_many_have_arrived() -> None:
+    text = pipeline("|* each(n in x, concurrency: 5000) => A.go()")
+    run, _ = under_way(text, list(range(5000)))
+    gate = asyncio.get_running_loop().create_future()
+    turns: list[int] = []
+
+    async def other() -> None:
+        while True:
+            turns.append(run.account.llm_calls)
+            await asyncio.sleep(0)
+
+    async def held(call: Call) -> Answer:
+        await gate
+        return Answer("x")
+
+    task = asyncio.ensure_future(answered(run.driver, run.account, live=doors(held)))
+    while not run.driver.waiting:
+        await asyncio.sleep(0)
+    gate.set_result(None)
+    beside = asyncio.ensure_future(other())
+    assert (await task).status == "completed"
+    beside.cancel()
+    assert max(after - before for before, after in pairwise(turns)) <= 2 * BREATH
 
 
 # Shadows ---------------------------------------------------------------------------------------------------------

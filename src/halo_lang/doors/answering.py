@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from itertools import chain
 
 from ..language.record import Record
 from ..runtime.failure import Halt, RunFailure
@@ -15,7 +16,7 @@ from .folder import KeepingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine
+    from collections.abc import Callable, Collection, Coroutine, Iterable
     from typing import Any, Protocol, TypeAlias, TypeVar
 
     from ..boundary.call import Answer, Call
@@ -168,6 +169,7 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
     for_mock: deque[Request] = deque()
     unsent: list[Request] = []
     by_hand: dict[Request, Answer] = {}
+    only_world = feed is None and mock is None and doors.stepper is None
     handed_in = 0
     while not driver.ended:
         if doors.stepper is not None:
@@ -190,12 +192,12 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
             elif live is not None:
                 unsent.append(request)
         driver.asked.clear()
-        arrived: list[tuple[Request, Answer]] | None = None
+        arrived: Iterable[tuple[Request, Answer]] | None = None
+        is_kept = True
         if by_hand:
             answered_first = next(iter(by_hand))
             arrived = [(answered_first, by_hand.pop(answered_first))]
-            if keeper is not None and live is not None:
-                await _keep(arrived, keeper, live)
+            is_kept = live is None
         elif feed is not None and (hit := feed.take()) is not None:
             driver.asides.clear()  # nobody is asked on the side about what was recorded
             arrived = [hit]
@@ -203,14 +205,16 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
             driver.asides.clear()
             arrived = [(mocked, mock.answer(mocked.call))]
         elif live is not None:
+            if handed_in >= BREATH:
+                handed_in = 0
+                await _breathe()
             if stop is not None and stop.asked:
                 return ()
-            arrived = await _next_live(driver, unsent, waiting, live, feed)
-            if arrived is not None and keeper is not None:
-                await _keep(arrived, keeper, live)
-            handed_in += 1
-            if handed_in % BREATH == 0:
-                await _breathe()
+            first = await _next_live(driver, unsent, waiting, live, feed)
+            if first is not None:
+                # Where nobody else answers, what has arrived is handed in before new calls are sent.
+                arrived = chain((first,), live.arrived(BREATH)) if only_world else (first,)
+                is_kept = False
         if arrived is None:
             if stop is not None and stop.asked:
                 return ()
@@ -222,12 +226,18 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
             arrived = [found]
             if feed is not None:
                 feed.withdraw(found[0])
+        if keeper is not None and keeper.durable and live is not None and not is_kept:
+            arrived = await _kept_together(arrived, keeper, live, account)
+            is_kept = True
         for request, answer in arrived:
             if driver.ended:
-                _add_late(account, doors, request, answer, is_kept=True)
+                _add_late(account, doors, request, answer, is_kept=is_kept)
                 continue
-            waiting.pop(request, None)
             account.add(request.call, answer)
+            if keeper is not None and not is_kept:
+                keeper.answered(request.call, answer)
+            handed_in += 1
+            waiting.pop(request, None)
             if doors.answering is not None:
                 doors.answering(request.call, answer)
             driver.hand_in(request, answer)
@@ -255,7 +265,7 @@ def _next_waiting(requests: deque[Request], waiting: dict[Request, None]) -> Req
 
 async def _next_live(
     driver: Driver, unsent: list[Request], waiting: dict[Request, None], live: Live, feed: Feed | None
-) -> list[tuple[Request, Answer]] | None:
+) -> tuple[Request, Answer] | None:
     """Sends what was not sent yet, still waits and can be answered, and gives the next answer, or None where none can
     come any more."""
     if driver.asides:
@@ -269,21 +279,26 @@ async def _next_live(
         if feed is not None:
             feed.withdraw(request)
     if len(sendable) == 1 and live.can_ask(sendable[0].call):
-        return [(sendable[0], await live.ask(sendable[0]))]
+        return sendable[0], await live.ask(sendable[0])
     for request in sendable:
         live.send(request)
-    arrived = await live.next()
-    return None if arrived is None else [arrived]
+    return await live.next()
 
 
-async def _keep(arrived: list[tuple[Request, Answer]], keeper: Keeper, live: Live) -> None:
-    """Writes answers down before they are handed in; where that takes a sync, all that have arrived share it."""
-    if keeper.durable:
-        arrived += live.arrived()
-    for request, answer in arrived:
-        keeper.answered(request.call, answer)
-    if keeper.durable:
+async def _kept_together(
+    arrived: Iterable[tuple[Request, Answer]], keeper: Keeper, live: Live, account: Account
+) -> list[tuple[Request, Answer]]:
+    """Answers and all others that have arrived, written down and on the disk: they share one sync."""
+    together = [*arrived, *live.arrived()]
+    try:
+        for request, answer in together:
+            keeper.answered(request.call, answer)
         await keeper.sync()
+    except BaseException:
+        for request, answer in together:  # the run does not get them, and has paid for them
+            account.add(request.call, answer)
+        raise
+    return together
 
 
 def _add_late(account: Account, doors: Doors, request: Request, answer: Answer, *, is_kept: bool = False) -> None:
@@ -315,8 +330,8 @@ async def _stopped(account: Account, doors: Doors) -> tuple[Call, ...]:
     if live is None:
         return ()
     unanswered = await live.stop()
-    with suppress(KeepingError):  # the run has its end already
-        for request, answer in live.arrived():
+    for request, answer in live.arrived():
+        with suppress(KeepingError):  # the run has its end already
             _add_late(account, doors, request, answer)
     for call, answer in live.shadowed:
         account.add(call, answer)

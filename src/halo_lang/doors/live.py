@@ -18,7 +18,7 @@ from .folder import KeepingError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
     from typing import TypeAlias
 
     from ..boundary.call import Call
@@ -108,11 +108,11 @@ class Live:
             await self._wake
         return self._arrived.popleft()
 
-    def arrived(self) -> list[tuple[Request, Answer]]:
-        """All answers that have arrived and were not taken; takes them."""
-        taken = list(self._arrived)
-        self._arrived.clear()
-        return taken
+    def arrived(self, most: int = MAX_UNDER_WAY) -> Iterator[tuple[Request, Answer]]:
+        """The answers that have arrived, at most so many, in the order of arrival, each taken when it is its turn."""
+        while self._arrived and most:
+            most -= 1
+            yield self._arrived.popleft()
 
     def begin_no_more(self) -> None:
         """Begins no call any more, and takes back the questions to people: nobody has acted on them."""
