@@ -159,6 +159,21 @@ def test_files_that_are_not_utf_8_or_too_large(tmp_path: Path, monkeypatch: pyte
     assert "larger than" in refused(f"v=@{tmp_path}/b", text=one("String"))
 
 
+def test_documents_with_a_byte_order_mark_and_mocks_that_are_too_large(tmp_path: Path) -> None:
+    text = (
+        'agent A [openai/gpt-4o]\npipeline P(x: String) -> Result:\n  x\n    |> A.go("{{x}}")\n    |> System.Print()\n'
+    )
+    (tmp_path / "p.halo").write_text(text)
+    (tmp_path / "args.json").write_bytes(b'\xef\xbb\xbf{"x": "1"}')
+    (tmp_path / "mock.json").write_bytes(b'\xef\xbb\xbf{"A": "said"}')
+    ended = halo(tmp_path, "run", "p.halo", "--args", "@args.json", "--mock", "mock.json")
+    assert (ended.code, ended.out) == (0, "said\n")
+    (tmp_path / "mock.json").write_bytes(b'{"A": "' + b"x" * (16 << 20) + b'"}')
+    for command in ("run", "debug"):
+        ended = halo(tmp_path, command, "p.halo", "x=1", "--mock", "mock.json")
+        assert (ended.code, ended.err.splitlines()[-1]) == (2, "error: mock.json: is larger than 16 MiB")
+
+
 def test_a_word_that_is_not_utf_8(tmp_path: Path) -> None:
     (tmp_path / "p.halo").write_text(one("String"))
     ended = shell(tmp_path, "halo run p.halo v=$'\\xff' --mock")

@@ -382,6 +382,23 @@ def halo_from(folder: Path, script: Any, env: dict[str, str]) -> Ended:
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+@pytest.mark.parametrize("end", ["", "\nc\n"])
+def test_a_command_without_end_ends_the_commands_and_is_not_done(tmp_path: Path, end: str) -> None:
+    program(tmp_path, ONE)
+    ended = debug(tmp_path, "answer " + "x" * 3_000_000 + end, "x=it", "--mock")
+    assert (ended.code, ended.out) == (130, "")
+    assert "error: a command has more than 1 MiB; no more commands are read\ncancelled\n" in ended.err
+    assert len(ended.err) < 1000
+
+
+def test_a_long_command_is_done_and_the_beginning_of_it_shown(tmp_path: Path) -> None:
+    program(tmp_path, ONE)
+    ended = debug(tmp_path, "answer " + "x" * 900_000 + "\nc\n", "x=it", "--mock")
+    assert (ended.code, len(ended.out)) == (0, 900_001)
+    assert "(debug) answer xxx" in ended.err
+    assert len(ended.err) < 3000
+
+
 def test_without_commands_nothing_is_run(tmp_path: Path) -> None:
     program(tmp_path, ONE)
     with ModelServer("never") as server:

@@ -84,7 +84,7 @@ def given_arguments(pipeline: CheckedPipeline, words: list[str], document: str |
 def _from_document(pipeline: CheckedPipeline, document: str) -> dict[str, Value]:
     text = _read_file(document[1:], "--args") if document.startswith("@") else document
     try:
-        values = read_json(text)
+        values = read_json(text.removeprefix("\ufeff"))
     except ValueError as trouble:
         raise CommandError(f"--args is no JSON: {trouble}", USAGE) from None
     if not isinstance(values, dict):

@@ -69,7 +69,10 @@ ALIASES = {
 }
 MODES = {"step": STEP, "next": OVER, "out": OUT, "continue": CONTINUE}
 PROMPT = "(debug) "
-MAX_LINE = 16 * 1024 * 1024
+MAX_ECHO = 1000
+"""Characters of a command that are shown where it is not typed."""
+MAX_LINE = 1024 * 1024
+"""Bytes of a command."""
 
 
 class Debugger:
@@ -150,7 +153,7 @@ class Debugger:
         if self._lines.are_typed and line is None:
             print(file=sys.stderr)
         elif not self._lines.are_typed and line and not line.isspace():
-            _say(f"{PROMPT}{visible(line)}".rstrip())
+            _say(f"{PROMPT}{visible(line[:MAX_ECHO])}".rstrip() + ("…" if len(line) > MAX_ECHO else ""))
         return line
 
     def _left(self, session: Session) -> Said:
@@ -262,11 +265,15 @@ class _Lines:
 
     async def next(self) -> str | None:
         """The next line, None at the end of input. Raises `Left` when it is interrupted."""
-        while b"\n" not in self._data and not self._ended:
+        while b"\n" not in self._data and len(self._data) <= MAX_LINE and not self._ended:
             more = await self._more()
-            self._ended = not more or len(self._data) > MAX_LINE
+            self._ended = not more
             self._data += more
         line, newline, self._data = self._data.partition(b"\n")
+        if len(line) > MAX_LINE:
+            self._ended, self._data = True, b""
+            _say(f"error: a command has more than {MAX_LINE >> 20} MiB; no more commands are read")
+            return None
         return line.decode("utf-8", "replace") if newline or line else None
 
     def interrupt(self) -> None:

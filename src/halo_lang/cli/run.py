@@ -140,11 +140,14 @@ def mock_answers(name: str) -> dict[str, Value]:
     if not name:
         return {}
     from ..doors.mock import mock_problem
+    from ..language.source import MAX_BYTES
     from ..language.values import read_json
 
     data = read_file(name)
+    if len(data) > MAX_BYTES:
+        raise CommandError(f"{name}: is larger than {MAX_BYTES >> 20} MiB", 2)
     try:
-        answers = read_json(data.decode())
+        answers = read_json(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
         raise CommandError(f"{name}: is not UTF-8", 2) from None
     except ValueError as trouble:
