@@ -22,6 +22,7 @@ from halo_lang import (
     load,
     loads,
 )
+from halo_lang.library.recordings import recorded_call
 from halo_lang.replay import Recorder, read_recording, replay_mocks
 from servers.scripted import ModelServer, Reply
 
@@ -155,6 +156,50 @@ async def test_a_run_a_pause_a_resume_and_one_recording_of_it_all(program, tmp_p
     assert (again.status, again.output) == (recording.status, recording.output)
     assert not (tmp_path / "notes" / "a.md").exists()
     assert capfd.readouterr() == ("", "")
+
+
+async def test_mocks_of_a_recording_follow_the_rules_of_a_replay(tmp_path):
+    run_id, asks = str(uuid.uuid4()), "agent A [mine/x]\npipeline P(x: Any) -> Result:\n  x\n    {}\n"
+    fan = "|* each(i in x, concurrency: 100) => A.say({})"
+    recorder = Recorder(tmp_path / "recordings", run_id)
+    ids = list(range(2_000))
+    runtime = HaloRuntime(recorder=recorder.record)
+    runtime.register_model("mine", lambda request: f"said to {request.messages[0].parts}")
+    recorder.start("P", {"x": ids})
+    said = await runtime.load(loads(asks.format(fan.format("i")))).run(args={"x": ids})
+    recorder.finish(status=said.status, output=said.output)
+    recording = read_recording(tmp_path / "recordings", run_id)
+
+    async def again(program):
+        runtime = HaloRuntime(live=False).load(loads(program)).mock_all(replay_mocks(recording))
+        return await runtime.run(recording.pipeline, recording.args)
+
+    assert (await again(asks.format(fan.format("i")))).output == recording.output
+    assert (await again(asks.format(fan.format('"{{i}} otherwise"')))).output == recording.output
+    elsewhere = await again(asks.format("|> A.say(x)"))
+    assert elsewhere.error is not None
+    assert elsewhere.error.code == "REPLAY_MISMATCH"  # no place and no question of it was recorded
+
+
+async def test_a_recorded_approval_is_for_its_arguments_alone(tmp_path):
+    run_id = str(uuid.uuid4())
+    approved = {"type": "call", "kind": "approval", "target": "Files.write", "scope": [], "value": {"approved": True}}
+    recorder = Recorder(tmp_path / "recordings", run_id)
+    recorder.start("P", {"x": "a"})
+    recorder.record(recorded_call({**approved, "args": {"path": "a", "content": "k"}}))
+    recorder.finish(status="failed")
+    text = 'policy Careful : ApproveEffects(write)\ntool Files : Workspace("./notes", write: true)\n'
+    text += "pipeline P(x: Any) -> Result requires Careful:\n  x\n"
+    text += '    |> Files.write(path: "{{x}}", content: "k")\n'
+    program = loads(text, path=str(tmp_path / "p.halo"))
+    codes = []
+    for path in ("b", "a"):
+        runtime = HaloRuntime().load(program)
+        runtime.mock_all(replay_mocks(read_recording(tmp_path / "recordings", run_id)))
+        result = await runtime.run(args={"x": path})
+        codes.append(result.error and result.error.code)
+    assert codes == ["REPLAY_MISMATCH", None]
+    assert [path.name for path in (tmp_path / "notes").iterdir()] == ["a"]
 
 
 async def test_a_tool_that_the_recording_never_called_is_refused_if_it_is_named(program, tmp_path):

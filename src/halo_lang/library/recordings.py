@@ -6,11 +6,12 @@ import os
 
 from ..app.clock import now
 from ..boundary.call import AGENT, APPROVAL, TOOL, Answer, failed
-from ..boundary.question import question
-from ..boundary.recording import UNWRITABLE, Entry, RecordingError, encoded, finish_line, start_line
+from ..boundary.recording import UNWRITABLE, RecordingError, encoded, finish_line, start_line
 from ..doors.folder import KeepingError, file_of
+from ..doors.journal import Journal
 from ..doors.recordings import Recording, new_recording, read_recording_file
 from ..language.record import Record
+from ..runtime.driver import Request
 from .errors import HaloError
 from .given import given_arguments
 
@@ -133,49 +134,35 @@ def replay_mocks(
     """Mocks for `mock_all` that answer as the recording does (the seed page *Plan and Replay*).
 
     Give `tools`, the names of the declared tools and stores, to refuse calls of tools that the recording never called;
-    without it such calls would run for real. A call finds the answer that it had: by its place and question, then by
-    its question, then by its place, then by the recorded order of its target.
+    without it such calls would run for real. A call finds the answer that it had by the three rules of `halo replay`
+    (runs.md §4): by its place and question, by its question, by its place.
     """
-    entries: dict[str, list[Entry]] = {}
-    for entry in recording.recording.entries():
-        is_live = (entry.kind == AGENT and live_models) or (entry.kind in (TOOL, APPROVAL) and live_tools)
-        if not is_live:
-            entries.setdefault(_key(entry.kind, entry.target), []).append(entry)
-    mocks: dict[str, Callable[[Call], Answer]] = {key: _Answers(key, left) for key, left in entries.items()}
-    if not live_models:
-        for agent in {key.partition(".")[0] for key, left in entries.items() if left[0].kind == AGENT}:
-            mocks.setdefault(agent, _Answers(agent, []))
+    live = {AGENT} if live_models else set()
+    live |= {TOOL, APPROVAL} if live_tools else set()
+    entries = [entry for entry in recording.recording.entries() if entry.kind not in live]
+    answer = _Answers(Journal(iter(entries), rules=3))
+    keys = dict.fromkeys("approval" if entry.kind == APPROVAL else entry.target for entry in entries)
+    # Of a tool or an agent that was recorded other methods are answered too: by a refusal.
+    keys.update((entry.target.partition(".")[0], None) for entry in entries if entry.kind in (AGENT, TOOL))
     if not live_tools:
-        named = {key.partition(".")[0] for key, left in entries.items() if left[0].kind == TOOL}
-        for tool in (named | set(tools or ())) - {"System"}:
-            mocks.setdefault(tool, _Answers(tool, []))
-    return mocks
-
-
-def _key(kind: str, target: str) -> str:
-    return "approval" if kind == APPROVAL else target
+        keys.update(dict.fromkeys(tools or ()))
+    keys.pop("System", None)
+    return dict.fromkeys(keys, answer)
 
 
 class _Answers:
-    """The recorded answers of one target that are not used yet."""
+    """The recorded answers, each used once."""
 
-    def __init__(self, key: str, left: list[Entry]) -> None:
-        self._key = key
-        self._left = left
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
 
     def __call__(self, call: Call) -> Answer:
-        asked, scope = question(call), call.scope
-        same_target = [e for e in self._left if e.target == call.target]
-        for fits in (
-            lambda e: e.asked == asked and e.scope == scope,
-            lambda e: e.asked == asked,
-            lambda e: e.scope == scope,
-            lambda e: call.kind == AGENT or e.scope is None,
-        ):
-            found = next((e for e in same_target if fits(e)), None)
-            if found is not None:
-                self._left.remove(found)
-                return found.answer
+        asked = Request(call, None)  # type: ignore[arg-type]  # of no branch: nothing moves on by it
+        self._journal.add(asked)
+        hit = self._journal.take()
+        if hit is not None:
+            return hit.entry.answer
+        self._journal.withdraw(asked)
         return failed(
             "REPLAY_MISMATCH", f"the pipeline or its input changed: the recording has no answer for {call.target}"
         )
