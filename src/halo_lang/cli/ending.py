@@ -45,14 +45,16 @@ def report(
     return EXIT[result.status]
 
 
-def report_not_run(program: CheckedProgram, trouble: str | None) -> None:
-    """Writes the document of a run that did not begin: for the errors of its file, or for what it lacks."""
+def report_not_run(program: CheckedProgram | None, trouble: str | None, code: str = "CONFIG", **more: object) -> None:
+    """Writes the document of a run that did not begin, or go on: for the errors of its file, for what it lacks, or
+    because it was refused. `more` is what the document of a replay has besides."""
     from ..app.result import RunError, RunResult
     from ..doors.account import Account
 
-    error = None if trouble is None else RunError("CONFIG", trouble, None, None)
+    error = None if trouble is None else RunError(code, trouble, None, None)
     nothing = RunResult("", "failed", None, {"current": None, "data": {}, "meta": {}}, error, {}, Account(), (), (), 0)
-    write_document({**result_json(nothing, []), "runId": None, "diagnostics": diagnostics_json(program)})
+    diagnostics = [] if program is None else diagnostics_json(program)
+    write_document({**result_json(nothing, []), "runId": None, "diagnostics": diagnostics, **more})
 
 
 def explain(result: RunResult, *, quiet: bool = False) -> None:

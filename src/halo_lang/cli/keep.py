@@ -41,7 +41,7 @@ def recording_path(run_id: str) -> str:
     try:
         path = found_file(RECORDINGS, run_id)
     except RecordingError as trouble:
-        raise CommandError(f"{trouble.code}: {trouble.message}") from None
+        raise CommandError(trouble.message, code=trouble.code) from None
     except KeepingError as trouble:
         raise CommandError(trouble.message) from None
     if path is None:

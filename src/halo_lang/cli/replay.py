@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ..app.feeds import ReplayFeed
+from ..app.feeds import MISMATCH, ReplayFeed
 from ..app.replaying import Comparison, compared, difference, ended_with, live_kinds
 from ..app.result import result_json
 from ..app.running import Recorded, run_replayed
@@ -13,7 +13,7 @@ from ..app.underway import What
 from ..boundary.host import ConfigError
 from ..boundary.recording import RecordingError
 from ..doors.recordings import read_recording_file
-from .ending import explain
+from .ending import explain, report_not_run
 from .failing import CommandError
 from .keep import kept_recordings, recording_path
 from .output import Output, visible, write_document
@@ -22,6 +22,7 @@ from .programs import checked_file, has_errors, program_with_models, show
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from typing import Any
 
     from ..app.result import RunResult
     from ..check.program import CheckedProgram
@@ -56,11 +57,22 @@ def execute(options: Namespace) -> int:
     program, _ = checked_file(options.file)
     show(program.diagnostics, program.source, quiet=options.quiet or options.all)
     if has_errors(program):
+        if options.json and not options.all:
+            report_not_run(program, None, **_NOT_REPLAYED)
         raise CommandError(f"{options.file} has errors, so nothing was replayed")
     program = program_with_models(program, options.model)
     if options.all:
         return _replay_all(program, options)
-    return _replay_one(program, read_recording(options.run), options)
+    try:
+        return _replay_one(program, read_recording(options.run), options)
+    except CommandError as refused:
+        if options.json and refused.exit_code == 1:
+            report_not_run(program, refused.message, refused.code or "CONFIG", **_NOT_REPLAYED)
+        raise
+
+
+_NOT_REPLAYED: dict[str, Any] = {"same": False, "recorded": None, "notes": []}
+"""What the document of a replay that did not begin has besides that of a run."""
 
 
 def read_recording(run_id: str) -> Recording:
@@ -71,7 +83,7 @@ def read_recording(run_id: str) -> Recording:
             raise CommandError(f"the run {run_id} cannot be replayed: {recording.changed}")
         return recording
     except RecordingError as trouble:
-        raise CommandError(f"RECORDING_INVALID: {trouble.message}") from None
+        raise CommandError(trouble.message, code=trouble.code) from None
 
 
 def _replay_one(program: CheckedProgram, recording: Recording, options: Namespace) -> int:
@@ -102,7 +114,7 @@ def _replayed(
 ) -> tuple[RunResult, Comparison, Output]:
     opening = recording.opening
     if opening.pipeline not in program.pipelines:
-        raise CommandError(f"REPLAY_MISMATCH: {options.file} has no pipeline {opening.pipeline}, which was recorded")
+        raise CommandError(f"{options.file} has no pipeline {opening.pipeline}, which was recorded", code=MISMATCH)
     what = What(program, opening.pipeline, opening.args, opening.run_id)
     live = live_kinds(models=options.live_models, tools=options.live_tools)
     try:
@@ -121,9 +133,9 @@ def _replayed(
     except ConfigError as trouble:
         raise CommandError(str(trouble)) from None
     except RecordingError as trouble:
-        raise CommandError(f"RECORDING_INVALID: {trouble.message}") from None
+        raise CommandError(trouble.message, code=trouble.code) from None
     except ValueError as trouble:
-        raise CommandError(f"REPLAY_MISMATCH: the pipeline or its input changed: {trouble}") from None
+        raise CommandError(f"the pipeline or its input changed: {trouble}", code=MISMATCH) from None
 
 
 def tell(result: RunResult, comparison: Comparison, recording: Recording, options: Namespace) -> None:

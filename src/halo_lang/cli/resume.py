@@ -12,7 +12,7 @@ from ..boundary.host import ConfigError
 from ..boundary.recording import RecordingError
 from ..doors.folder import KeepingError, found_file
 from ..doors.recordings import reopened_recording
-from .ending import report
+from .ending import report, report_not_run
 from .failing import CommandError
 from .keep import RECORDINGS, redaction_of, run_store
 from .output import visible
@@ -56,14 +56,15 @@ def execute(options: Namespace) -> int:
     given = _given(options)
     try:
         resumed = claim(run_store(), options.run, has_ended)
-    except (ResumeError, RecordingError, KeepingError) as trouble:
-        raise _error(trouble) from None
-    try:
-        return _go_on(resumed, given, options)
-    except (ResumeError, RecordingError, KeepingError) as trouble:
-        raise _error(trouble) from None
-    finally:
-        resumed.journal.release()
+        try:
+            return _go_on(resumed, given, options)
+        finally:
+            resumed.journal.release()
+    except (ConfigError, ResumeError, RecordingError, KeepingError) as trouble:
+        refused = _error(trouble)
+        if options.json and refused.exit_code == 1:
+            report_not_run(None, refused.message, refused.code or "CONFIG")
+        raise refused from None
 
 
 def has_ended(run_id: str) -> bool:
@@ -76,6 +77,8 @@ def _go_on(resumed: Resumed, given: list[Given], options: Namespace) -> int:
     program, prices = checked_file(opening.file)
     show(program.diagnostics, program.source, quiet=options.quiet)
     if has_errors(program):
+        if options.json:
+            report_not_run(program, None)
         raise CommandError(f"{opening.file} has errors, so the run does not go on")
     changed = check_program(resumed, program, changed=options.changed)
     models = opening.more.get("models")
@@ -128,8 +131,6 @@ def _run(
                 stop=stop,
             ),
         )
-    except ConfigError as trouble:
-        raise CommandError(str(trouble)) from None
     except ValueError as trouble:
         raise ResumeError(
             "PROGRAM_CHANGED", f"the run's arguments do not fit the pipeline any more: {trouble}"
@@ -191,10 +192,9 @@ def json_value(option: str, text: str) -> Value:
         raise CommandError(f"{option} takes JSON, and got `{text[:80]}`: {trouble}", 2) from None
 
 
-def _error(trouble: ResumeError | RecordingError | KeepingError) -> CommandError:
+def _error(trouble: ConfigError | ResumeError | RecordingError | KeepingError) -> CommandError:
     if isinstance(trouble, ResumeError):
-        prefix = "" if trouble.usage else f"{trouble.code}: "
-        return CommandError(f"{prefix}{trouble.message}", 2 if trouble.usage else 1)
+        return CommandError(trouble.message, 2) if trouble.usage else CommandError(trouble.message, code=trouble.code)
     if isinstance(trouble, RecordingError):
-        return CommandError(f"{trouble.code}: {trouble.message}")
-    return CommandError(trouble.message)
+        return CommandError(trouble.message, code=trouble.code)
+    return CommandError(str(trouble))

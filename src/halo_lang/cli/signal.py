@@ -38,7 +38,9 @@ def execute(options: Namespace) -> int:
         run_store().add(options.run, line)
     except RunUnknown:
         if has_ended(options.run):
-            raise CommandError(f"RESUME_CONFLICT: the run {options.run} has ended, or has not paused yet") from None
+            raise CommandError(
+                f"the run {options.run} has ended, or has not paused yet", code="RESUME_CONFLICT"
+            ) from None
         raise CommandError(f"there is no paused run {options.run}; `halo runs` lists them") from None
     except (RecordingError, KeepingError) as trouble:
         raise CommandError(trouble.message) from None
