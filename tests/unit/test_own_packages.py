@@ -287,11 +287,24 @@ def test_the_example_package_is_installed_and_used(target: Path, tmp_path: Path)
     assert "UNKNOWN_ARGUMENT" in halo(target, tmp_path, "check", "p.halo").stderr
 
 
+def test_the_example_of_the_example_package_is_as_it_should_be(target: Path, tmp_path: Path) -> None:
+    shutil.copy(PACKAGE / "example" / "trip.halo", tmp_path)
+    for words in (["check", "--strict", "trip.halo"], ["fmt", "--check", "trip.halo"], ["test", "trip.halo"]):
+        done = halo(target, tmp_path, *words)
+        assert done.returncode == 0, done.stderr
+    assert "Needs a person's approval: Weather.alarm" in halo(target, tmp_path, "plan", "trip.halo").stdout
+    (tmp_path / "trip.halo").write_text((tmp_path / "trip.halo").read_text().replace("celsius", "kelvin"))
+    assert "`units` must be one of celsius, fahrenheit" in halo(target, tmp_path, "check", "trip.halo").stderr
+    assert 'units: "celsius" or "fahrenheit" = "celsius". How' in halo(target, tmp_path, "tools", "Weather").stdout
+
+
 def test_the_tests_of_the_example_package_pass(target: Path, tmp_path: Path) -> None:
-    shutil.copy(PACKAGE / "tests" / "test_weather.py", tmp_path)
+    """In the package's own folder, as whoever copies it runs them."""
+    shutil.copy(PACKAGE / "pyproject.toml", tmp_path)
+    shutil.copytree(PACKAGE / "tests", tmp_path / "tests")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "asyncio_mode=auto", str(tmp_path)],
-        capture_output=True, text=True, check=False,
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(target), str(ROOT / "src")))},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout

@@ -409,6 +409,39 @@ def test_settings_that_the_class_refuses_are_an_error_before_anything_runs(setti
         described("W", Weather).start(settings)
 
 
+class Fussy:
+    def __init__(self, units: Literal["c", "f"] = "c", days: int = 1, names: list[str] | None = None) -> None:
+        self.given = [units, days, names or []]
+
+    def go(self) -> list[Any]:
+        return self.given
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ('units: "k"', "`units` must be one of c, f"),
+        ('"k"', "`units` must be one of c, f"),
+        ("days: 2.5", "`days` must be integer"),
+        ('names: ["a", 1]', "`names` at 1 must be string"),
+    ],
+)
+def test_settings_are_held_to_their_types(settings: str, said: str) -> None:
+    program = f'tool W : Fussy({settings})\npipeline P() -> Result:\n  "x"\n    |> W.go()\n'
+    with pytest.raises(HaloError) as raised:
+        loads(program, providers={"Fussy": Fussy})
+    assert said in str(raised.value)
+
+
+async def test_a_setting_from_a_variable_is_held_to_its_type_when_the_tool_is_started() -> None:
+    with pytest.raises(ConfigError, match="`units` must be one of c, f") as raised:
+        described("W", Fussy).start({"units": "secret"})
+    assert "secret" not in str(raised.value)
+    made = described("W", Fussy).start({"0": "f", "days": 3.0, "names": ["a"]})
+    assert await made.call("go", {}) == ["f", 3, ["a"]]
+    assert isinstance((await made.call("go", {}))[1], int)
+
+
 class Failing:
     def __init__(self) -> None:
         raise OSError("the device is off")

@@ -64,7 +64,8 @@ class Method(Record):
 class Setting(Record):
     """An argument of a provider. `type` is a type of the language (`String`, `Boolean`, …), `Duration`, or `Env`
     for a list of `Env.NAME`. Positional ones stand first, in order; `rest`: the last of them takes all further
-    positional arguments, each a String, as a tuple (or, by its name, a list of them)."""
+    positional arguments, each a String, as a tuple (or, by its name, a list of them). `schema` is the JSON Schema that
+    the value is held to besides, where the type does not say all."""
 
     name: str
     type: str
@@ -74,6 +75,7 @@ class Setting(Record):
     secret: bool = False
     default: Any = None
     rest: bool = False
+    schema: dict[str, Any] = {}  # noqa: RUF012 -- nobody writes into a record
 
 
 class Provider(Record):

@@ -6,8 +6,12 @@ each needs, and where its effect is another one. Pure.
 
 from __future__ import annotations
 
+from ..language.values import to_json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .describe import Method, Provider
 
 
@@ -49,8 +53,13 @@ def argument_about(method: Method, name: str) -> str:
     kind = schema.get("type", "any")
     said = kind if isinstance(kind, str) else " or ".join(map(str, kind))
     if "enum" in schema:
-        said = " or ".join(map(repr, schema["enum"]))
+        said = choices(schema)
     return f"{said}. {schema['description']}" if schema.get("description") else said
+
+
+def choices(schema: dict[str, Any]) -> str:
+    """The values that a schema lists, as a program writes them: `"celsius" or "fahrenheit"`."""
+    return " or ".join(map(to_json, schema["enum"]))
 
 
 def _switches(provider: Provider) -> dict[str, bool]:

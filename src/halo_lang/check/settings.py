@@ -6,7 +6,7 @@ no provider and resolves no variable.
 
 from __future__ import annotations
 
-from ..catalog.describe import EnvRef
+from ..catalog.describe import EnvRef, value_error
 from ..language.ast import Constant, Duration, ListExpr, Number, ObjectExpr, Path, Text
 from ..language.source import Span
 from .expressions import check_keys, warn_secret
@@ -153,9 +153,26 @@ def _read_setting(setting: Setting, arg: Arg, findings: Findings) -> Any:
         said = {"Env": "a list of `Env.NAME`", "Duration": "a duration like `30s`", "Boolean": "true or false"}
         findings.error("ARGUMENT_TYPE", f"`{setting.name}` must be {said.get(wanted, a(wanted))}", expr)
         return UNKNOWN
+    if not _holds_variable(value) and (trouble := value_error(setting.schema, _plain(value))):
+        findings.error("ARGUMENT_TYPE", f"`{setting.name}` {trouble}", expr)
+        return UNKNOWN
     if setting.secret and isinstance(value, str) and value and not looks_secret(value):
         warn_secret(expr, findings)
     return value
+
+
+def _holds_variable(value: Any) -> bool:
+    """Whether a variable's value, which nobody knows yet, is in it."""
+    if isinstance(value, dict):
+        return any(map(_holds_variable, value.values()))
+    return isinstance(value, EnvRef) or (isinstance(value, tuple) and any(map(_holds_variable, value)))
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it, with its tuples as lists."""
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    return [_plain(inner) for inner in value] if isinstance(value, tuple) else value
 
 
 def _suits(wanted: str, value: Any) -> bool:

@@ -10,7 +10,7 @@ import sys
 
 from ..app.own import all_installed, installed_provider
 from ..catalog.builtin import PROVIDERS
-from ..catalog.overview import all_methods, argument_about, other_effects, signature, switch_of
+from ..catalog.overview import all_methods, argument_about, choices, other_effects, signature, switch_of
 from ..language.diagnostics import did_you_mean
 from .failing import CommandError
 
@@ -82,7 +82,7 @@ def _listing(provider: Provider) -> str:
 def _page(provider: Provider) -> str:
     """A provider in full: what each setting and argument is."""
     lines = [_heading(provider), "", f"  {_declaration(provider)}"]
-    lines += [f"    {s.name}: {s.type}{_default(s)}. {s.about}".rstrip() for s in provider.settings]
+    lines += [f"    {s.name}: {_kind(s)}{_default(s)}. {s.about}".rstrip() for s in provider.settings]
     methods = all_methods(provider)
     if methods is None:
         lines += ["", "  Its methods are known once it is started; their effect is not described."]
@@ -112,6 +112,10 @@ def _declaration(provider: Provider) -> str:
         else:
             parts.append(f"{name}:" if setting.required else f"{name}:{_default(setting).removeprefix(' =') or ' …'}")
     return f"{provider.keyword} NAME : {provider.name}({', '.join(parts)})"
+
+
+def _kind(setting: Setting) -> str:
+    return choices(setting.schema) if "enum" in setting.schema else setting.type
 
 
 def _default(setting: Setting) -> str:
@@ -155,6 +159,7 @@ def _setting_document(setting: Setting) -> dict[str, Any]:
         "about": setting.about,
         "required": setting.required,
         "positional": setting.positional,
+        "schema": setting.schema,
         "default": list(setting.default) if isinstance(setting.default, tuple) else setting.default,
     }
 

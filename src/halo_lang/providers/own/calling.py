@@ -12,6 +12,7 @@ import inspect
 import json
 
 from ...boundary.host import ConfigError, Given, ToolError
+from ...catalog.describe import value_error
 from ..arguments import refuse_arguments
 from ..blocking import in_thread
 from ..results import bounded
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from ...catalog.describe import Method
+    from ...catalog.describe import Method, Provider, Setting
     from ...language.values import Value
 
 DESCRIBE = "*"
@@ -85,14 +86,18 @@ class Started:
 
 
 def started(
-    name: str, cls: Callable[..., Any], methods: Sequence[Method], positional: Sequence[str], given: Mapping[str, Any]
+    provider: Provider, cls: Callable[..., Any], methods: Sequence[Method], given: Mapping[str, Any]
 ) -> Started:
     """An object of a class, made with settings: by name, or, where they were read without a description, also by
-    place (`"0"`, `"1"`). Raises `ConfigError` for whatever its making raises."""
+    place (`"0"`, `"1"`). Raises `ConfigError` for one that does not fit, and for whatever its making raises."""
+    name = provider.name
+    positional = [s for s in provider.settings if s.positional]
     by_place = [given[str(at)] for at in range(len(given)) if str(at) in given]
     by_name = {key: value for key, value in given.items() if not key.isdigit()}
     if len(by_place) > len(positional):
         raise ConfigError(f"`{name}` takes {len(positional)} arguments without a name, and gets {len(by_place)}")
+    by_place = [_setting(setting, value) for setting, value in zip(positional, by_place, strict=False)]
+    by_name |= {s.name: _setting(s, by_name[s.name]) for s in provider.settings if s.name in by_name}
     try:
         made = cls(*by_place, **by_name)
     except ConfigError:
@@ -102,6 +107,15 @@ def started(
     functions = {method.name: getattr(made, method.name) for method in methods}
     closing = getattr(made, "aclose", None) or getattr(made, "close", None)
     return Started(name, methods, functions, closing if callable(closing) else None)
+
+
+def _setting(setting: Setting, value: Any) -> Any:
+    """A setting's value as the class expects it. A variable's is only known now. Raises `ConfigError`, which does not
+    hold the value: it may be a secret."""
+    trouble = value_error(setting.schema, value)
+    if trouble is not None:
+        raise ConfigError(f"`{setting.name}` {trouble}")
+    return fitted(setting.schema, value)
 
 
 def said(error: BaseException) -> str:

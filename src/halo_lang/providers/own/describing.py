@@ -91,8 +91,7 @@ def _of_class(name: str, cls: type, origin: str) -> Own:
     settings = tuple(_settings(cls, name))
     about = _sentence(cls.__doc__) if cls.__doc__ != object.__doc__ else ""
     provider = Provider(name, "tool", about, settings, lambda _: methods, origin=origin)
-    positional = [s.name for s in settings if s.positional]
-    return Own(provider, lambda given: started(name, cls, methods, positional, given))
+    return Own(provider, lambda given: started(provider, cls, methods, given))
 
 
 def _functions_of(cls: type) -> Iterator[tuple[str, Any]]:
@@ -125,6 +124,7 @@ def _settings(cls: type, name: str) -> Iterator[Setting]:
             parameter.kind is parameter.POSITIONAL_OR_KEYWORD,
             bool(_SECRET.search(parameter.name)),
             default if keeps and default is not parameter.empty else None,
+            schema=schema,
         )
 
 
