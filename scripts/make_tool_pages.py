@@ -25,10 +25,17 @@ def reference(provider: Provider) -> str:
         kind = "required" if setting.required else f"default {_shown(setting.default, setting.type)}"
         place = ", by position or by name" if setting.positional else ""
         lines.append(f"* `{setting.name}` ({setting.type}, {kind}{place}): {setting.about}")
-    lines += ["", "## Methods", "", "| method | effect | repeatable | time | what it does |", "|---|---|---|---|---|"]
-    lines += [_row(provider, method) for method in methods or ()]
+    lines += ["", "## Methods", ""]
+    if methods is None:
+        return "\n".join(
+            [*lines, "They are known once the tool is started; until then their effect is not described.", ""]
+        )
+    lines += ["| method | effect | repeatable | time | what it does |", "|---|---|---|---|---|"]
+    lines += [_row(provider, method) for method in methods]
     lines += ["", "`name?` may be left out. Repeatable: twice is the same as once.", ""]
-    for method in methods or ():
+    for method in methods:
+        if not method.parameters():
+            continue
         lines += [f"**`{signature(method)}`**", ""]
         lines += [f"* `{name}`: {argument_about(method, name)}" for name in method.parameters()]
         lines.append("")

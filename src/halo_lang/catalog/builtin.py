@@ -281,7 +281,7 @@ PROVIDERS: dict[str, Provider] = {
             "tool",
             "The files below one folder.",
             (
-                Setting("folder", "String", "The folder, relative to the file's own.", True, True),
+                Setting("folder", "String", "The folder, relative to that of the `.halo` file.", True, True),
                 Setting("write", "Boolean", "Whether files may be changed.", default=False),
             ),
             _workspace,
@@ -291,7 +291,12 @@ PROVIDERS: dict[str, Provider] = {
             "tool",
             "Commands, run by bash. An agent that has it can do what its user can.",
             (
-                Setting("cwd", "String", "The folder that commands run in, relative to the file's own.", default="."),
+                Setting(
+                    "cwd",
+                    "String",
+                    "The folder that commands run in, relative to that of the `.halo` file.",
+                    default=".",
+                ),
                 Setting("timeout", "Duration", "How long a command may take.", default=60.0),
                 Setting("env", "Env", "The variables that commands get, as `Env.NAME`.", default=()),
             ),
@@ -329,7 +334,7 @@ PROVIDERS: dict[str, Provider] = {
                 Setting(
                     "address",
                     "String",
-                    "`sqlite:///file.db`, relative to the file's folder, or `postgresql://…`; best as `Env.NAME`.",
+                    "`sqlite:///file.db`, relative to the `.halo` file, or `postgresql://…`; best as `Env.NAME`.",
                     True,
                     True,
                 ),
@@ -356,14 +361,14 @@ PROVIDERS: dict[str, Provider] = {
             "KeyValue",
             "store",
             "Values by key, kept in a file.",
-            (Setting("file", "String", "The file, relative to the file's own folder.", True, True),),
+            (Setting("file", "String", "The file, relative to the folder of the `.halo` file.", True, True),),
             lambda _: _KEY_VALUE,
         ),
         Provider(
             "Documents",
             "store",
             "Texts with full-text search, kept in a file.",
-            (Setting("file", "String", "The file, relative to the file's own folder.", True, True),),
+            (Setting("file", "String", "The file, relative to the folder of the `.halo` file.", True, True),),
             lambda _: _DOCUMENTS,
         ),
     )
