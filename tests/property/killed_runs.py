@@ -1,7 +1,7 @@
 """Real processes of `halo`, killed with SIGKILL at any moment, resumed by the command; and resumes that race.
 
-The effects are lines that commands append to a file outside; by it a person knows what became of a call of unknown
-outcome.
+The effects are lines that commands append to a file outside, or requests to a server outside, which counts them; by
+these a person knows what became of a call of unknown outcome.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -22,6 +23,8 @@ from halo_lang.app.resuming import ResumeError
 from halo_lang.boundary.recording import RecordingError
 from kept_runs import Given, World, begin, checked, go_on
 from recorded import RUN
+from servers.effects import EffectServer
+from servers.scripted import ModelServer, Reply
 
 COMMAND = [sys.executable, "-c", "import sys; sys.argv[0] = 'halo'; from halo_lang.cli.main import entry; entry()"]
 """`halo` of this interpreter."""
@@ -34,11 +37,21 @@ PROGRAM = (
     '    |> Shell.run(command: "echo {{n}} >> outside; sleep 0.05")\n'
 )
 SETTLES_S = 0.3
-"""After this a command that outlives its process has done what it does."""
+"""After this a command that outlives its process has done what it does, and a server what it was asked for."""
+
+SERVED = (
+    'tool Web : Http("{address}", private: true)\nagent A [local/scripted, max_steps: 3]\n  equips Web\n'
+    'pipeline P(x: Any) -> Result:\n  x\n    |> A.plan("Plan.") as plan\n'
+    '    |* {{ Step("a"), Step("b"), Web.get(path: "look") }}\n    |> A.work("Work.", tools: [Web])\n'
+    '    |! yield("Go?")\n    |* each(i in ["d", "e"], concurrency: 2) => Step(i)\n'
+    '    |> A.last("Last.")\n    |> System.Print("ended")\n'
+    'pipeline Step(n: String) -> Result:\n  n\n    |> Web.post(path: "{{{{n}}}}")\n'
+)
+"""The same against servers: of models, and of a tool."""
 
 
-def halo(*words: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+def halo(*words: str, env: Mapping[str, str] = {}) -> subprocess.Popen[str]:
+    environment = {**os.environ, **env, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.Popen(
         [*COMMAND, *words],
         stdout=subprocess.PIPE,
@@ -87,6 +100,71 @@ def _to_the_end(chance: Random) -> int:
     return kills
 
 
+def killed_while_served(chance: Random) -> int:
+    """The same for a run whose effects are requests to a server outside; no answer of a model that was recorded is
+    asked for again."""
+    before = os.getcwd()
+    with TemporaryDirectory() as folder, EffectServer() as outside, ModelServer(_model) as models:
+        os.chdir(folder)
+        try:
+            Path("p.halo").write_text(SERVED.format(address=outside.address))
+            return _served_to_the_end(chance, outside, models)
+        finally:
+            os.chdir(before)
+
+
+def _model(body: dict[str, Any]) -> Reply | str:
+    said = json.dumps(body["messages"])
+    if "Work." in said and body["messages"][-1]["role"] != "tool":
+        return Reply(call=[("Web_post", {"path": "c"}), ("Web_get", {"path": "look"})])
+    return "said"
+
+
+def _served_to_the_end(chance: Random, outside: EffectServer, models: ModelServer) -> int:
+    kills = 0
+    words = ["run", "p.halo", "--pipeline", "P", "x=1", "--checkpoint", "--json"]
+    for leg in range(30):
+        recorded, asked = _recorded_questions(), Counter(map(_question, models.bodies))
+        process = halo(*words, env=models.environment)
+        if leg < 5:
+            time.sleep(chance.uniform(0.05, 0.9))
+            process.send_signal(signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+        kills += process.returncode == -signal.SIGKILL
+        time.sleep(SETTLES_S)
+        again = Counter(map(_question, models.bodies)) - asked
+        assert not set(again) & recorded, "a recorded answer was asked for again"
+        run = _kept()
+        if run is None:
+            if process.returncode == 0 or outside.effects["e"]:
+                break
+            assert not outside.effects, err
+            continue  # it died before it began: begin anew
+        words = ["resume", run["runId"], "--json", *_answer(run, outside.effects)]
+    assert outside.effects == Counter("abcde"), (outside.effects, err)
+    assert _kept() is None
+    return kills
+
+
+def _question(body: dict[str, Any]) -> str:
+    """What a model was asked: the instructions, and how often it was answered before."""
+    said = json.dumps(body["messages"])
+    instruction = next(one for one in ("Plan.", "Work.", "Last.") if one in said)
+    return f"{instruction}@{sum(message['role'] == 'assistant' for message in body['messages'])}"
+
+
+def _recorded_questions() -> set[str]:
+    """The questions that have an answer in the journal."""
+    instructions = {"A.plan": "Plan.", "A.work": "Work.", "A.last": "Last."}
+    found: Counter[str] = Counter()
+    for path in Path(".halo/runs").glob("*.jsonl"):
+        for row in path.read_text().splitlines():
+            line = json.loads(row) if row.endswith("}") else {}
+            if line.get("type") == "call" and line["kind"] == "agent":
+                found[instructions[line["target"]]] += 1
+    return {f"{said}@{at}" for said, count in found.items() for at in range(count)}
+
+
 def _kept() -> dict[str, Any] | None:
     out, _ = halo("runs", "--json").communicate(timeout=60)
     runs = json.loads(out)["runs"]
@@ -98,8 +176,8 @@ def _outside() -> Counter[str]:
     return Counter(Path("outside").read_text().split()) if Path("outside").exists() else Counter()
 
 
-def _answer(run: dict[str, Any]) -> list[str]:
-    """The words that answer one wait, by what stands in the file outside."""
+def _answer(run: dict[str, Any], outside: Counter[str] | None = None) -> list[str]:
+    """The words that answer one wait, by what stands outside."""
     if run["status"] != "paused":
         return []
     wait = run["waits"][0]
@@ -109,7 +187,7 @@ def _answer(run: dict[str, Any]) -> list[str]:
     (step,) = [value for name, value in wait["args"].items() if isinstance(value, str) and value in "abcde"] or [
         next(value for value in _texts(wait["args"]) if len(value) == 1 and value in "abcde")
     ]
-    if _outside()[step]:
+    if (_outside() if outside is None else outside)[step]:
         return ["--done", '{"stdout": "", "stderr": "", "exitCode": 0}', "--wait", wait["id"]]
     return ["--again", "--wait", wait["id"]]
 

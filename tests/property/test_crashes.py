@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 from crash_runs import Crash, operations_of_legs, survives
-from killed_runs import killed, raced
+from killed_runs import killed, killed_while_served, raced
 
 HOWS = ("before", "half", "after")
 NEVER = Crash(-1, "before")
@@ -51,6 +51,11 @@ def test_a_run_may_die_again_and_again_and_its_machine_too(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_process_that_is_killed_goes_on(seed: int) -> None:
     killed(Random(seed))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_process_that_is_killed_goes_on_against_servers_outside(seed: int) -> None:
+    killed_while_served(Random(seed))
 
 
 @pytest.mark.parametrize("processes", [2, 3, 4, 5, 8])

@@ -1,6 +1,6 @@
 """Crashes, at length: `python tests/soak/crashes.py N [--seed S]` lets a process die at every write, sync and effect of
 a run, in three ways each, then N runs at random moments, several times each, with and without the loss of what was not
-synced; then kills N/20 real processes with SIGKILL, and lets N resumes race (runs.md §5).
+synced; then kills N/10 real processes with SIGKILL, and lets N resumes race (runs.md §5).
 
 Prints what it did, and each run that did not survive with what is needed to see it again. Exit 1 where one did not.
 """
@@ -17,7 +17,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "property")]
 
 from crash_runs import Crash, operations_of_legs, survives  # noqa: E402
-from killed_runs import killed, raced  # noqa: E402
+from killed_runs import killed, killed_while_served, raced  # noqa: E402
 from test_crashes import HOWS, NEVER  # noqa: E402
 
 failures = 0
@@ -66,7 +66,10 @@ def main() -> int:
         died += tried(f"{seed=} {checkpoint=} {crashes}", survives, crashes, checkpoint=checkpoint, seed=seed)
     print(f"{options.count} runs at random, {died} deaths, {time.monotonic() - began:.0f} s", flush=True)
     kills = sum(tried(f"kill {at}", killed, Random(options.seed + at)) for at in range(options.count // 20))
-    print(f"{options.count // 20} runs of real processes, {kills} killed, {time.monotonic() - began:.0f} s", flush=True)
+    kills += sum(
+        tried(f"kill {at}, served", killed_while_served, Random(options.seed + at)) for at in range(options.count // 20)
+    )
+    print(f"{options.count // 10} runs of real processes, {kills} killed, {time.monotonic() - began:.0f} s", flush=True)
     for at in range(options.count):
         tried(f"race {at}", raced, 2 + at % 3)
     print(f"{options.count} races, {time.monotonic() - began:.0f} s; {failures} failures")

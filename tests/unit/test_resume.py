@@ -670,6 +670,24 @@ def test_a_journal_cut_anywhere_in_its_last_line_goes_on_from_the_one_before() -
     assert world.targets() == ["A.one", "A.two"]
 
 
+@pytest.mark.parametrize("part", range(4))
+def test_a_recording_cut_anywhere_is_whole_again_once_the_run_has_gone_on(part: int) -> None:
+    text = pipeline(
+        "|> A.one()", '|* { A.two(), Files.write(path: "p", content: "c") }', '|! yield("Go?")', "|> A.three()"
+    )
+    begin(text, World(), run_id=RUN)
+    recording, journal = Path(f".halo/recordings/{RUN}.jsonl"), Path(f".halo/runs/{RUN}.jsonl")
+    kept = recording.read_bytes(), journal.read_bytes()
+    for cut in range(part, len(kept[0]) + 1, 4):
+        recording.write_bytes(kept[0][:cut])
+        journal.write_bytes(kept[1])
+        world = World()
+        assert go_on(text, RUN, world, Given("yes")).status == "completed"
+        assert world.targets() == ["A.three"]
+        again, comparison = replayed(text, RUN)
+        assert (again.status, comparison.same, comparison.notes) == ("completed", True, ())
+
+
 # Stopped and interrupted -----------------------------------------------------------------------------------------
 
 

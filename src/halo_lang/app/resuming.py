@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from ..boundary.call import APPROVAL, LISTEN, TOOL, YIELD, has_effect
-from ..boundary.recording import RecordingError, numbered
+from ..boundary.recording import RecordingError, decoded, numbered
 from ..check.identity import changed_parts, part_keys, source_key
 from ..doors.folder import lines_of
 from ..doors.keeping import Keeper
@@ -246,6 +246,8 @@ async def resume(
         keeper = Keeper(recording, journal, redact=redact, durable=durable, tell=tell)
         old = resumed.journaled.lines
         lines = answer_lines(resumed.waits, answers, mask)
+        if recording is not None and recording.is_empty():  # its first line was lost with the machine's power
+            keeper.begins_again(decoded(next(journal.lines()), 1))
         unrecorded = _unrecorded(journal, recording)
         keeper.goes_on({"type": "resume", "at": now()}, lines)
         journaled = read_journal(journal.lines())

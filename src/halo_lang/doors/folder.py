@@ -207,6 +207,9 @@ class AppendFile:
         opened = os.fstat(self._handle)
         return (at_path.st_dev, at_path.st_ino) == (opened.st_dev, opened.st_ino)
 
+    def is_empty(self) -> bool:
+        return os.fstat(self._handle).st_size == 0
+
     def is_torn(self) -> bool:
         """Whether the last line was cut off, or is being written just now."""
         size = os.fstat(self._handle).st_size

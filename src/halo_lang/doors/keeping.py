@@ -114,6 +114,10 @@ class Keeper:
             raise self._broken(trouble) from None
         self._record(resume)
 
+    def begins_again(self, opening: Mapping[str, Any]) -> None:
+        """Records the first line, which stands in the journal already. Raises `KeepingError`."""
+        self._record(opening)
+
     def handed_in(self, call: Call, answer: Answer) -> None:
         """Records an answer that stands in the journal already. Raises `KeepingError`."""
         line = call_line(call, answer)
