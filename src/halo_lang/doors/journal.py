@@ -78,6 +78,10 @@ class Journal:
             if entry is None:
                 self._read_to_the_end()
                 break
+            request = first.request_for(entry, self._waiting)
+            if request is not None:  # no line before it has one that waits, so this is the earliest
+                del self._waiting[request]
+                return Hit(request, entry, 1)
             self._unused[entry.number] = entry
             first.add_entry(entry)
         for rule in self._rules:
@@ -154,6 +158,18 @@ class _Rule:
         entries = self._entries.get(key)
         if entries:
             heappush(self._ready, (entries[0].number, key))
+
+    def request_for(self, entry: Entry, waiting: dict[Request, None]) -> Request | None:
+        """The first waiting request that could have an entry; it is taken."""
+        key = self.key_of_entry(entry)
+        requests = self._requests.get(key)
+        found = None
+        while requests and found is None:
+            request = requests.popleft()
+            found = request if request in waiting else None
+        if requests is not None and not requests:
+            del self._requests[key]
+        return found
 
     def earliest(self, unused: dict[int, Entry], waiting: dict[Request, None]) -> tuple[Request, Entry] | None:
         """The earliest entry that a waiting request can have, with the first such request."""
