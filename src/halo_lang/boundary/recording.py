@@ -179,8 +179,11 @@ def entry_of(line: Mapping[str, Any], number: int) -> Entry:
 
 def scope_of(scope: Any) -> Scope:
     """A scope as it stands in a line. Raises one of `DAMAGE`."""
-    if scope.__class__ is not list or any(at.__class__ is not int for at in scope):
+    if scope.__class__ is not list:
         raise TypeError
+    for at in scope:
+        if at.__class__ is not int:
+            raise TypeError
     return tuple(scope)
 
 
