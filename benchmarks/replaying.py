@@ -24,8 +24,8 @@ from halo_lang.app.underway import UnderWay, What
 from halo_lang.boundary.call import AGENT
 from halo_lang.boundary.recording import finish_line
 from halo_lang.check.program import CheckedProgram
-from halo_lang.cli.keep import RECORDINGS
 from halo_lang.cli.output import Output
+from halo_lang.cli.recorded import RECORDINGS
 from halo_lang.doors.answering import answered, without_waiting
 from halo_lang.doors.folder import file_of
 from halo_lang.doors.keeping import Keeper

@@ -30,7 +30,8 @@ from halo_lang.boundary.call import APPROVAL, YIELD, Answer, Call
 from halo_lang.boundary.host import Environment, Handlers
 from halo_lang.check.check import check
 from halo_lang.check.program import CheckedProgram
-from halo_lang.cli.keep import RECORDINGS, redaction_of, run_store, start_keeping
+from halo_lang.cli.keep import redaction_of, run_store, start_keeping
+from halo_lang.cli.recorded import RECORDINGS
 from halo_lang.doors.answering import Stop
 from halo_lang.doors.folder import file_of, is_file
 from halo_lang.doors.recordings import Recording, read_recording_file, reopened_recording

@@ -11,7 +11,7 @@ import pytest
 
 from halo_lang.boundary.call import Answer, Call, ToolUse, Usage
 from halo_lang.boundary.recording import encoded
-from halo_lang.cli.keep import RECORDINGS
+from halo_lang.cli.recorded import RECORDINGS
 from halo_lang.doors.folder import AppendFile, file_of
 from inside import Commands, halo
 from kept_runs import World, begin

@@ -9,13 +9,14 @@ import os
 
 from ..app.kept import Kept, opening_line
 from ..app.resuming import first_feed
-from ..boundary.recording import RecordingError, encoded
-from ..doors.folder import NAME, KeepingError, file_of, found_file
+from ..boundary.recording import encoded
+from ..doors.folder import NAME, KeepingError
 from ..doors.keeping import Keeper
-from ..doors.recordings import new_recording, recording_ids
+from ..doors.recordings import new_recording
 from ..doors.stores import FileRunStore
 from ..runtime.redact import redaction
 from .failing import CommandError
+from .recorded import RECORDINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,33 +29,11 @@ if TYPE_CHECKING:
     from ..language.values import Value
     from ..runtime.redact import Redaction
 
-RECORDINGS = os.path.join(NAME, "recordings")
 RUNS = os.path.join(NAME, "runs")
 
 
 def run_store() -> FileRunStore:
     return FileRunStore(RUNS)
-
-
-def recording_path(run_id: str) -> str:
-    """The path of a run's recording. Raises `CommandError` where none is kept, or where that cannot be known."""
-    try:
-        path = found_file(RECORDINGS, run_id)
-    except RecordingError as trouble:
-        raise CommandError(trouble.message, code=trouble.code) from None
-    except KeepingError as trouble:
-        raise CommandError(trouble.message) from None
-    if path is None:
-        raise CommandError(f"there is no recording of the run {run_id}; `halo recordings` lists them")
-    return path
-
-
-def kept_recordings() -> list[tuple[str, str]]:
-    """The ids and paths of all recordings, the newest first. Raises `CommandError`."""
-    try:
-        return [(run_id, file_of(RECORDINGS, run_id)) for run_id in recording_ids(RECORDINGS)]
-    except KeepingError as trouble:
-        raise CommandError(trouble.message) from None
 
 
 def kept_runs() -> list[str]:

@@ -12,9 +12,10 @@ from ..doors.recordings import is_under_way, read_recording_file
 from ..language.values import to_json
 from .failing import CommandError
 from .files import replace_file
-from .keep import kept_recordings, kept_runs, recording_path, redaction_of
+from .keep import kept_runs, redaction_of
 from .output import visible, write_document
 from .programs import checked_file
+from .recorded import kept_recordings, recording_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

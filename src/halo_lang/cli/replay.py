@@ -15,9 +15,9 @@ from ..boundary.recording import RecordingError
 from ..doors.recordings import read_recording_file
 from .ending import explain, report_not_run
 from .failing import CommandError
-from .keep import kept_recordings, recording_path
 from .output import Output, visible, write_document
 from .programs import checked_file, has_errors, program_with_models, show
+from .recorded import kept_recordings, recording_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

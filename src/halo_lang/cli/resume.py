@@ -14,9 +14,10 @@ from ..doors.folder import KeepingError, found_file
 from ..doors.recordings import reopened_recording
 from .ending import report, report_not_run
 from .failing import CommandError
-from .keep import RECORDINGS, redaction_of, run_store
+from .keep import redaction_of, run_store
 from .output import visible
 from .programs import checked_file, has_errors, held_to_plan, program_with_models, show
+from .recorded import RECORDINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
