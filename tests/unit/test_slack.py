@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -246,6 +247,24 @@ async def test_the_token_does_not_come_back(server: Server, slack: Slack) -> Non
 async def test_more_history_than_a_result_holds_says_how_to_ask_for_less(server: Server, slack: Slack) -> None:
     server.answers.append(web.json_response({"ok": True, "messages": ["x" * 1000] * 300}))
     assert "give a smaller `limit`" in (await refusal(slack, "history")).message
+
+
+def packed(body: bytes, coding: str) -> web.Response:
+    return web.Response(body=body, headers={"Content-Encoding": coding}, content_type="application/json")
+
+
+async def test_a_packed_answer_is_unpacked_and_no_further_than_the_bound(server: Server, slack: Slack) -> None:
+    server.answers.append(packed(gzip.compress(b'{"ok": true, "ts": "1"}'), "gzip"))
+    assert await slack.call("post", {"text": "x"}, Given()) == {"ok": True, "ts": "1"}
+    assert server.seen[-1]["headers"]["Accept-Encoding"] == "gzip, deflate"
+    bomb = gzip.compress(b"[" + b" " * 100_000_000)
+    server.answers.append(packed(bomb, "gzip"))
+    assert "has more than 4,194,304 bytes" in (await refusal(slack, "history")).message
+    for coding in ("br", "zstd"):
+        server.answers.append(packed(bomb, coding))
+        message = (await refusal(slack, "post", text="x")).message
+        assert f"packed as `{coding}`, which was not asked for" in message
+        assert "may have happened or not" in message
 
 
 async def test_a_cancelled_call_ends(server: Server, slack: Slack) -> None:

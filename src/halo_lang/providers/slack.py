@@ -138,7 +138,13 @@ class Slack:
         """One request over the wire: the answer's status, its `Retry-After` and its body."""
         import aiohttp
 
-        headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+        from .web.bodies import ACCEPTED
+
+        headers = {
+            "Authorization": f"Bearer {self._token}",
+            "Accept": "application/json",
+            "Accept-Encoding": ACCEPTED,
+        }
         sent: dict[str, Any] = {"data": request.params}
         if not request.form:
             headers["Content-Type"] = "application/json; charset=utf-8"
@@ -155,12 +161,15 @@ class Slack:
             raise ToolError(f"Slack's answer did not come ({type(error).__name__}){_may_have(method)}") from None
 
     async def _body(self, method: Method, response: ClientResponse) -> bytes:
-        body = bytearray()
-        async for chunk in response.content.iter_any():
-            body += chunk
-            if len(body) > _MAX_BODY:
-                raise ToolError(f"Slack's answer has more than {_MAX_BODY:,} bytes{_may_have(method)}")
-        return bytes(body)
+        from .web.bodies import read
+
+        try:
+            body = await read(response, _MAX_BODY)
+        except ToolError as trouble:
+            raise ToolError(f"Slack's answer cannot be used: {trouble.message}{_may_have(method)}") from None
+        if not body.whole:
+            raise ToolError(f"Slack's answer has more than {_MAX_BODY:,} bytes{_may_have(method)}")
+        return body.data
 
     def _open(self) -> ClientSession:
         """The session. Each request has a connection of its own: one kept open may be found closed only after a
@@ -171,6 +180,7 @@ class Slack:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(force_close=True),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                auto_decompress=False,
                 timeout=aiohttp.ClientTimeout(total=120, sock_connect=_CONNECT_S),
             )
         return self._session

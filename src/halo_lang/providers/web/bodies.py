@@ -1,4 +1,4 @@
-"""Bodies of answers, read within bounds and made values (tools.md §2, Http).
+"""Bodies of answers, read within bounds and made values (tools.md §2, Http; Slack reads its own by it, too).
 
 Owns the unpacking of compressed bodies (by ourselves, so that a small one which unpacks to gigabytes is never unpacked
 further than the bound), what becomes JSON or text, and what is said of a body that is neither.
@@ -60,16 +60,16 @@ class Body(Record):
     whole: bool
 
 
-async def read(response: ClientResponse) -> Body:
-    """A body, as far as `MAX_BODY`. The connection is to be closed afterwards. Raises `ToolError` for one that cannot
-    be unpacked."""
+async def read(response: ClientResponse, most: int = MAX_BODY) -> Body:
+    """At most so many bytes of a body. The session must not unpack it (`auto_decompress`), and must ask for what is
+    `ACCEPTED`; the connection is to be closed afterwards. Raises `ToolError` for one that cannot be unpacked."""
     coding = response.headers.get("Content-Encoding", "").strip().lower()
     unpack = _Unpacking(coding) if coding not in ("", "identity") else None
     data = bytearray()
     async for chunk in response.content.iter_any():
-        data += chunk if unpack is None else unpack.more(chunk, MAX_BODY + 1 - len(data))
-        if len(data) > MAX_BODY:
-            return Body(bytes(data[:MAX_BODY]), False)
+        data += chunk if unpack is None else unpack.more(chunk, most + 1 - len(data))
+        if len(data) > most:
+            return Body(bytes(data[:most]), False)
     if unpack is not None and not unpack.complete:
         raise ToolError("the answer's body ends too early")
     return Body(bytes(data), True)
