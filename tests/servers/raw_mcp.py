@@ -74,6 +74,7 @@ RESULTS = {
     "deep": HELD % (b"[" * 100_000 + b"]" * 100_000),
     "digits": HELD % (b"9" * 5_000),
     "infinite": HELD % b"1e999",
+    "crowded": HELD % (b"[" + b"{}," * 300_000 + b"{}]"),
     "torn": HELD % b'"one',
 }
 """Results as they stand on the wire, each odd in its way."""

@@ -138,6 +138,20 @@ async def test_a_gigabyte_is_not_read(tmp_path: Path) -> None:
     assert sent < 100
 
 
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_an_answer_of_too_many_parts_is_not_read(tmp_path: Path, kind: str) -> None:
+    async def crowd(_: web.Request, asked: dict[str, Any]) -> web.StreamResponse:
+        between = b"\n\n" if kind == "application/json" else b""
+        many = (b"{}," * 1000 + between) * 300 + b"{}"
+        body = b'{"jsonrpc":"2.0","id":%d,"result":{"content":[],"structuredContent":{"a":[%s]}}}' % (asked["id"], many)
+        if kind == "text/event-stream":
+            body = b"event: message\ndata: " + body + b"\n\n"
+        return web.Response(body=body, content_type=kind)
+
+    async with serving(crowd) as url, at(url, tmp_path) as server:
+        assert "it sent an answer of more than 200,000 parts" in await failure(server)
+
+
 async def test_an_endless_stream_of_events_is_not_read(tmp_path: Path) -> None:
     sent = 0
 

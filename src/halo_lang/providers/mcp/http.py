@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 
+from .lines import MAX_PARTS, most_parts
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -71,16 +73,21 @@ class HttpServer:
         server = self
 
         class Counted(httpx2.AsyncByteStream):
-            def __init__(self, stream: httpx2.AsyncByteStream, most: int) -> None:
-                self._stream, self._most = stream, most
+            def __init__(self, stream: httpx2.AsyncByteStream, *, has_events: bool) -> None:
+                self._stream, self._has_events = stream, has_events
+                self._most = MAX_STREAM_BYTES if has_events else MAX_BODY_BYTES
 
             async def __aiter__(self) -> AsyncIterator[bytes]:
-                left = self._most
+                left, parts = self._most, 0
                 async for chunk in self._stream:
                     left -= len(chunk)
-                    if left < 0:
-                        server.trouble = f"it sent an answer of more than {self._most >> 20} MiB"
+                    parts += most_parts(chunk)
+                    if left < 0 or parts > MAX_PARTS:
+                        most = f"{MAX_PARTS:,} parts" if left >= 0 else f"{self._most >> 20} MiB"
+                        server.trouble = f"it sent an answer of more than {most}"
                         raise httpx2.StreamError(server.trouble)
+                    if self._has_events and (b"\n\n" in chunk or b"\r\n\r\n" in chunk):
+                        parts = 0
                     yield chunk
 
             async def aclose(self) -> None:
@@ -102,11 +109,11 @@ class HttpServer:
                     raise httpx2.ReadError(server.trouble, request=request)
                 if response.status_code >= 400:
                     server.trouble = f"HTTP status {response.status_code}"
-                most = MAX_STREAM_BYTES if kind.startswith("text/event-stream") else MAX_BODY_BYTES
+                stream = cast(httpx2.AsyncByteStream, response.stream)
                 return httpx2.Response(
                     response.status_code,
                     headers=response.headers,
-                    stream=Counted(cast(httpx2.AsyncByteStream, response.stream), most),
+                    stream=Counted(stream, has_events=kind.startswith("text/event-stream")),
                     extensions=response.extensions,
                 )
 
