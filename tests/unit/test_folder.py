@@ -417,6 +417,23 @@ def test_a_paused_run_keeps_its_recording_and_so_does_one_under_way(halo: str) -
     under_way.close()
 
 
+def test_a_run_that_pauses_just_now_keeps_its_recording(halo: str) -> None:
+    (other,) = aged(halo, 1)
+    going = AppendFile(file_of(halo, other), old=True)
+    going.lock()
+    paused: list[str] = []
+
+    def is_paused(run_id: str) -> bool:
+        was_paused = run_id in paused
+        paused.append(other)  # just after somebody has looked: first it is kept as paused, then under way no more
+        going.close()
+        return was_paused
+
+    new_recording(halo, RUN, keep=1, paused=is_paused).close()
+    assert other in recording_ids(halo)
+    going.close()
+
+
 def test_keeping_none_keeps_the_one_that_is_written(halo: str) -> None:
     aged(halo, 3)
     file = new_recording(halo, RUN, keep=0)

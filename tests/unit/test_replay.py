@@ -548,9 +548,11 @@ def test_all_recordings_of_a_file_are_a_regression_suite(halo: Commands) -> None
     said = halo("replay", "t.halo", "--all")
     assert (said.code, said.out) == (1, f'≠ {first}  P  it ended with "done by Files.write"\n')
     assert halo("replay", "t.halo", "--all", "--strict").code == 1
-    halo.write("none.halo", ONE)
-    said = halo("replay", "none.halo", "--all")
-    assert said == (0, "", "there are no recordings of none.halo\n")
+    for name in ("none.halo", "elsewhere/t.halo"):
+        halo.write(name, ONE)
+        assert halo("replay", name, "--all") == (0, "", f"there are no recordings of {name}\n")
+    os.rename("t.halo", "elsewhere/t.halo")
+    assert halo("replay", "elsewhere/t.halo", "--all").out != ""
 
 
 @pytest.mark.parametrize(

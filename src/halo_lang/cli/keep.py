@@ -10,7 +10,7 @@ import os
 from ..app.kept import Kept, opening_line
 from ..app.resuming import first_feed
 from ..boundary.recording import encoded
-from ..doors.folder import NAME, KeepingError
+from ..doors.folder import NAME, KeepingError, found_file
 from ..doors.keeping import Keeper
 from ..doors.recordings import new_recording
 from ..doors.stores import FileRunStore
@@ -62,8 +62,9 @@ def start_keeping(what: What, options: Namespace, project: Project, mask: Mask) 
         keeper.write(opening_line(what, **started))
         return Kept(what.run_id, keeper, store)
     redact = redaction_of(what.program) if options.redact_recording else None
-    paused = frozenset(store.ids())
-    recording = new_recording(RECORDINGS, what.run_id, project.keep, lambda run_id: run_id in paused)
+    recording = new_recording(
+        RECORDINGS, what.run_id, project.keep, lambda run_id: found_file(RUNS, run_id) is not None
+    )
     keeper = Keeper(recording, redact=redact, spools=redact is not None)
     try:
         keeper.write(opening_line(what, **started, redact=options.redact_recording))

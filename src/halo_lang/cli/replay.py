@@ -190,9 +190,11 @@ def _replay_all(program: CheckedProgram, options: Namespace) -> int:
 
 
 def _is_of(recording: Recording, program: CheckedProgram) -> bool:
-    opening = recording.opening
-    same_file = os.path.basename(opening.file) == os.path.basename(program.source.name)
-    return same_file and opening.pipeline in program.pipelines
+    """Whether a recording is of a program's file, or of one that was moved here."""
+    opening, file = recording.opening, program.source.name
+    same_file = os.path.realpath(opening.file) == os.path.realpath(file)
+    moved = os.path.basename(opening.file) == os.path.basename(file) and not os.path.exists(opening.file)
+    return (same_file or moved) and opening.pipeline in program.pipelines
 
 
 def _verdict(program: CheckedProgram, recording: Recording, options: Namespace) -> tuple[bool, str]:

@@ -160,7 +160,8 @@ def is_under_way(path: str) -> bool:
 def _prune(folder: str, keep: int, paused: Callable[[str], bool]) -> None:
     for run_id in recording_ids(folder)[keep:]:
         path = file_of(folder, run_id)
-        if not paused(run_id) and not is_under_way(path):
+        # In this order: a run that pauses is kept as paused before it is under way no more.
+        if not is_under_way(path) and not paused(run_id):
             with suppress(OSError):
                 os.unlink(path)
 
