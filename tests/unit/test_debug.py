@@ -11,6 +11,10 @@ from typing import Any
 import pytest
 
 from commands import Ended, OnTerminal, halo
+from halo_lang.app import debugging
+from halo_lang.boundary.call import Answer, Call
+from halo_lang.cli import debug_views as views
+from halo_lang.language.source import Span
 from servers.scripted import ModelServer, Reply
 
 AGENTS = """\
@@ -229,6 +233,15 @@ def test_a_change_that_is_not_on_the_disk_is_seen_in_a_cut_recording(tmp_path: P
         assert ended.code == 1
         assert "the run was changed in the debugger here" in ended.err + ended.out
         assert "halo itself failed" not in ended.err
+
+
+def test_calls_that_are_not_kept_count_in_what_was_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debugging, "KEPT_CALLS", 2)
+    session = debugging.Session(desk=None)  # type: ignore[arg-type]
+    for _ in range(3):
+        session.answered(Call("agent", "A.go", {}, (), "1", Span(0, 0)), Answer("a", cost=500_000_000))
+    rows = views.calls(session).split("\n")
+    assert (rows[0], rows[-1], len(rows)) == ("the first 1 are not kept", "3 answered, $1.5000", 4)
 
 
 # At a terminal ---------------------------------------------------------------------------------------------------

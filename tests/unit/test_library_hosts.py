@@ -169,6 +169,32 @@ def test_a_runtime_takes_a_program() -> None:
         HaloRuntime().load("tidy.halo")  # type: ignore[arg-type]
 
 
+async def test_code_of_the_hosts_own_that_awaits_what_was_cancelled_fails_and_cancels_nothing() -> None:
+    async def cancelled(*_: Any) -> Any:
+        future = asyncio.get_running_loop().create_future()
+        future.cancel()
+        return await future
+
+    class Tool:
+        async def call(self, x: Any) -> Any:
+            return await cancelled()
+
+    branches = "agent A [mine/x]\npipeline P(x: Any) -> Result:\n  x\n    |* { A.one(), A.two() }\n"
+    for text in (ONE, branches):
+        result = await runtime(text, cancelled).run(args={"x": 1})
+        assert result.error is not None
+        assert result.error.code == "MODEL_ERROR"
+    program = loads("tool T : Own()\npipeline P(x: Any) -> Result:\n  x\n    |> T.call(1)\n", providers={"Own": Tool})
+    result = await HaloRuntime(environment={}).load(program).run(args={"x": 1})
+    assert result.error is not None
+    assert result.error.code == "TOOL_ERROR"
+    result = await runtime(ASKS, on_yield=cancelled).mock_all({"A": "a"}).run(args={"x": 1})
+    assert result.status in ("failed", "completed")
+    task = asyncio.current_task()
+    assert task is not None
+    assert task.cancelling() == 0
+
+
 # Errors ----------------------------------------------------------------------------------------------------------
 
 

@@ -116,6 +116,8 @@ class Session:
         self.change: str | None = None
         self.calls: deque[Answered] = deque(maxlen=KEPT_CALLS)
         self.answered_count = 0
+        self.cost = 0
+        """What the answers have cost, in nano-dollars; those that are not kept too."""
         self.under_way: dict[int, Call] = {}
         self._open: dict[Key, Open] = {}
         self._holds: list[bool] = []
@@ -187,6 +189,7 @@ class Session:
         self.hands_used = self.hands_used or id(call) in self._hands
         self.under_way.pop(id(call), None)
         self.answered_count += 1
+        self.cost += answer.cost or 0
         self.calls.append(Answered(self.answered_count, call, answer, id(call) in self._hands))
         self._hands.discard(id(call))
 

@@ -120,8 +120,9 @@ def calls(session: Session) -> str:
     left_out = session.answered_count - len(session.calls)
     if left_out:
         rows.insert(0, f"the first {left_out} are not kept")
-    cost = sum(one.answer.cost or 0 for one in session.calls)
-    rows.append(f"{session.answered_count} answered, ${cost / 1e9:.4f}" if rows else "nothing has been asked yet")
+    rows.append(
+        f"{session.answered_count} answered, ${session.cost / 1e9:.4f}" if rows else "nothing has been asked yet"
+    )
     return visible("\n".join(rows))
 
 

@@ -173,7 +173,10 @@ class Live:
             answer = await self._doors[call.kind](call)
         except KeepingError as trouble:
             answer = failed("CONFIG", trouble.message)
-        except Exception as fault:
+        except (Exception, asyncio.CancelledError) as fault:
+            task = asyncio.current_task()
+            if isinstance(fault, asyncio.CancelledError) and (task is None or task.cancelling()):
+                raise  # else nobody cancelled the call: somebody's own code has awaited something that was
             log.exception("%s failed in an unforeseen way", call.target)
             code = "MODEL_ERROR" if call.kind == AGENT else "TOOL_ERROR"
             answer = failed(code, f"`{call.target}` failed in an unforeseen way ({type(fault).__name__})")
