@@ -147,6 +147,37 @@ def test_an_export_is_utf8_and_whole_whatever_is_in_it(halo: Commands) -> None:
     assert "torn" not in said.out
 
 
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [
+        ("runId", "../../../outside"),
+        ("pipeline", 'P"\n\npipeline Evil(x: Any) -> Result:\n  x'),
+        ("file", "../elsewhere.halo"),
+        ("file", "t.halo\x00"),
+        ("status", 'completed"\npipeline'),
+        ("status", ["completed"]),
+    ],
+)
+def test_a_test_is_made_of_nothing_that_a_stranger_wrote(halo: Commands, field: str, said: Any) -> None:
+    kept(halo)
+    path = Path(file_of(RECORDINGS, RUN))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    (lines[-1] if field == "status" else lines[0])[field] = said
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    before = sorted(halo.folder.parent.rglob("*"))
+    made = halo("recordings", "export", RUN, "--test")
+    if field == "runId":
+        assert made.out == f'test "P as recorded, completed":\n  replay "recordings/{RUN}.jsonl"\n'
+        assert set(halo.folder.parent.rglob("*")) - set(before) == {
+            halo.folder / "recordings",
+            halo.folder / "recordings" / f"{RUN}.jsonl",
+        }
+    else:
+        assert (made.code, made.out, sorted(halo.folder.parent.rglob("*"))) == (1, "", before)
+        assert made.err.startswith("error: ")
+        assert (made.err.count("\n"), "itself failed" in made.err) == (1, False)
+
+
 def test_one_is_removed_unless_its_run_is_paused(halo: Commands) -> None:
     kept(halo)
     assert halo("recordings", "rm", RUN) == (0, "", "")

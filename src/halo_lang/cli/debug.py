@@ -28,7 +28,7 @@ from .ending import EXIT, report
 from .failing import CommandError
 from .keep import start_keeping
 from .live import handlers_of, listen_for_signals, log_plainly, say_where_from
-from .output import Output
+from .output import Output, name_of
 from .programs import held_to_plan
 from .replay import read_recording, tell
 from .run import mock_answers, program_of
@@ -162,7 +162,9 @@ def _live(what: What, within: Within | None, options: Namespace) -> int:
 def _replay(program: CheckedProgram, recording: Recording, options: Namespace) -> int:
     opening = recording.opening
     if opening.pipeline not in program.pipelines:
-        raise CommandError(f"REPLAY_MISMATCH: {options.file} has no pipeline {opening.pipeline}, which was recorded")
+        raise CommandError(
+            f"{options.file} has no pipeline {name_of(opening.pipeline)}, which was recorded", code="REPLAY_MISMATCH"
+        )
     what = What(program, opening.pipeline, opening.args, opening.run_id)
     output = _Replayed(as_document=options.json, quiet=options.quiet)
     feeds: list[ReplayFeed] = []

@@ -107,6 +107,11 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
+def name_of(text: str) -> str:
+    """What a recording says that something is called, for a message: on one line, and short."""
+    return visible(" ".join(text[:80].split()))
+
+
 def write_document(document: Mapping[str, object]) -> None:
     """Writes the document of `--json` to stdout: JSON whatever the encoding there.
 

@@ -10,10 +10,11 @@ from ..doors.folder import lines_of
 from ..doors.keeping import redacted_line
 from ..doors.recordings import is_under_way, read_recording_file
 from ..language.values import to_json
+from .ending import EXIT
 from .failing import CommandError
 from .files import replace_file
 from .keep import kept_runs, redaction_of
-from .output import visible, write_document
+from .output import name_of, visible, write_document
 from .programs import checked_file
 from .recorded import kept_recordings, recording_path
 
@@ -164,16 +165,22 @@ def _export(path: str, options: Namespace) -> int:
 
 
 def _export_test(path: str, recording: Recording, options: Namespace) -> int:
-    """Keeps a recording beside its file, and prints the test that replays it."""
-    file, run_id = recording.opening.file, recording.opening.run_id
+    """Keeps a recording beside its file, and prints the test that replays it. A recording may be a stranger's: nothing
+    that it says becomes a path, or text of the program, unless it is known."""
+    file, pipeline, run_id = recording.opening.file, recording.opening.pipeline, options.run
+    program, _ = checked_file(file)
+    if pipeline not in program.pipelines:
+        raise CommandError(f"{file} has no pipeline {name_of(pipeline)}, which was recorded", code="REPLAY_MISMATCH")
     if recording.finish is None:
         raise CommandError(f"the run {run_id} has no end, so there is nothing that a test could expect")
+    ended = recording.finish.get("status")
+    if not isinstance(ended, str) or ended not in EXIT:
+        raise CommandError("it does not say how the run ended", code="RECORDING_INVALID")
     folder = os.path.join(os.path.dirname(file), "recordings")
     os.makedirs(folder, exist_ok=True)
     name = f"{run_id}.jsonl"
     replace_file(os.path.join(folder, name), b"".join(_exported(path, recording, options)))
-    ended = recording.finish.get("status")
-    print(f'test "{recording.opening.pipeline} as recorded, {ended}":\n  replay "recordings/{name}"')
+    print(f'test "{pipeline} as recorded, {ended}":\n  replay "recordings/{name}"')
     if not options.quiet:
         print(f"kept in {os.path.join(folder, name)}; add the test to {file}", file=sys.stderr)
     return 0

@@ -15,7 +15,7 @@ from ..boundary.recording import RecordingError
 from ..doors.recordings import read_recording_file
 from .ending import explain, report_not_run
 from .failing import CommandError
-from .output import Output, visible, write_document
+from .output import Output, name_of, visible, write_document
 from .programs import checked_file, has_errors, program_with_models, show
 from .recorded import kept_recordings, recording_path
 
@@ -114,7 +114,9 @@ def _replayed(
 ) -> tuple[RunResult, Comparison, Output]:
     opening = recording.opening
     if opening.pipeline not in program.pipelines:
-        raise CommandError(f"{options.file} has no pipeline {opening.pipeline}, which was recorded", code=MISMATCH)
+        raise CommandError(
+            f"{options.file} has no pipeline {name_of(opening.pipeline)}, which was recorded", code=MISMATCH
+        )
     what = What(program, opening.pipeline, opening.args, opening.run_id)
     live = live_kinds(models=options.live_models, tools=options.live_tools)
     try:
@@ -192,6 +194,8 @@ def _replay_all(program: CheckedProgram, options: Namespace) -> int:
 def _is_of(recording: Recording, program: CheckedProgram) -> bool:
     """Whether a recording is of a program's file, or of one that was moved here."""
     opening, file = recording.opening, program.source.name
+    if "\0" in opening.file:
+        return False
     same_file = os.path.realpath(opening.file) == os.path.realpath(file)
     moved = os.path.basename(opening.file) == os.path.basename(file) and not os.path.exists(opening.file)
     return (same_file or moved) and opening.pipeline in program.pipelines
