@@ -210,11 +210,13 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
                 await _breathe()
             if stop is not None and stop.asked:
                 return ()
-            first = await _next_live(driver, unsent, waiting, live, feed)
+            alone = _sent(driver, unsent, waiting, live, feed)
+            first = await (live.next() if alone is None else live.ask(alone))
             if first is not None:
-                # Where nobody else answers, what has arrived is handed in before new calls are sent.
-                arrived = chain((first,), live.arrived(BREATH)) if only_world else (first,)
-                is_kept = False
+                arrived, is_kept = (first,), False
+                if only_world and live.has_more:
+                    # Where nobody else answers, what has arrived is handed in before new calls are sent.
+                    arrived = chain(arrived, live.arrived(BREATH))
         if arrived is None:
             if stop is not None and stop.asked:
                 return ()
@@ -263,26 +265,27 @@ def _next_waiting(requests: deque[Request], waiting: dict[Request, None]) -> Req
     return None
 
 
-async def _next_live(
+def _sent(
     driver: Driver, unsent: list[Request], waiting: dict[Request, None], live: Live, feed: Feed | None
-) -> tuple[Request, Answer] | None:
-    """Sends what was not sent yet, still waits and can be answered, and gives the next answer, or None where none can
-    come any more."""
+) -> Request | None:
+    """Sends what was not sent yet, still waits and can be answered; but one that is alone it gives, to be asked."""
     if driver.asides:
         for aside in driver.asides:
             live.send_shadow(aside)
         driver.asides.clear()
-    sendable = [request for request in unsent if request in waiting and live.can_answer(request.call)]
+    sendable = []
+    for request in unsent:
+        if request in waiting and live.can_answer(request.call):
+            sendable.append(request)
+            del waiting[request]
+            if feed is not None:
+                feed.withdraw(request)
     unsent.clear()
-    for request in sendable:
-        del waiting[request]
-        if feed is not None:
-            feed.withdraw(request)
     if len(sendable) == 1 and live.can_ask(sendable[0].call):
-        return sendable[0], await live.ask(sendable[0])
+        return sendable[0]
     for request in sendable:
         live.send(request)
-    return await live.next()
+    return None
 
 
 async def _kept_together(

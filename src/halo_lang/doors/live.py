@@ -92,12 +92,12 @@ class Live:
         task = asyncio.get_running_loop().create_task(self._carry_shadow(aside))
         self._put_beside(task)
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> tuple[Request, Answer]:
         """Makes one call without a task of its own: the shorter way where it is the only one."""
         self._under_way[request] = None
         answer = await self._answer(request.call)
         del self._under_way[request]
-        return answer
+        return request, answer
 
     async def next(self) -> tuple[Request, Answer] | None:
         """The next answer that has arrived, in the order of arrival; None where none can come any more."""
@@ -107,6 +107,11 @@ class Live:
             self._wake = asyncio.get_running_loop().create_future()
             await self._wake
         return self._arrived.popleft()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether an answer has arrived that was not taken."""
+        return bool(self._arrived)
 
     def arrived(self, most: int = MAX_UNDER_WAY) -> Iterator[tuple[Request, Answer]]:
         """The answers that have arrived, at most so many, in the order of arrival, each taken when it is its turn."""
