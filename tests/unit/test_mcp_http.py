@@ -15,6 +15,7 @@ from mcp_servers import ECHO, echoed, host, listed, noted, sdk_by_http
 
 from halo_lang.boundary.host import ConfigError, Given, ToolError
 from halo_lang.providers.mcp import Mcp
+from halo_lang.providers.mcp.lines import UNREADABLE
 
 TOOL = {"name": "echo", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}}
 Answer = Callable[[web.Request, dict[str, Any]], Awaitable[web.StreamResponse | None]]
@@ -214,7 +215,9 @@ async def test_an_answer_that_is_no_message_is_an_error(tmp_path: Path, body: by
         return web.Response(body=body, content_type="application/json")
 
     async with serving(nonsense) as url, at(url, tmp_path) as server:
-        assert "error" in await failure(server)
+        message = await failure(server)
+        assert UNREADABLE in message
+        assert "\n" not in message
 
 
 @pytest.mark.parametrize(

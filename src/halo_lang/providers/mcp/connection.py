@@ -13,6 +13,7 @@ import logging
 
 from ...boundary.host import ToolError
 from .http import HttpServer
+from .lines import UNREADABLE
 from .listing import MAX_TOOLS
 from .stdio import ServerProcess
 from .text import last_lines, one_line
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 MAX_PAGES = 100
 CLOSE_S = 5.0
 """How long a connection may take to close before its task is cancelled."""
+
+_UNREAD = ("Failed to parse JSON response", "Failed to parse SSE message")
+"""How the package begins its word for an answer by HTTP that it could not read; what follows is about its insides."""
 
 _log = logging.getLogger("halo.mcp")
 
@@ -189,6 +193,8 @@ class Connection:
             return trouble
         way, error = self._way, getattr(trouble, "error", None)
         code, message = getattr(error, "code", None), last_lines(str(getattr(error, "message", "")), 2_000)
+        if message.startswith(_UNREAD):
+            message = UNREADABLE
         is_lost = code == CONNECTION_CLOSED or (isinstance(way, ServerProcess) and way.trouble is not None)
         if way is not None and is_lost:
             self._is_broken = True

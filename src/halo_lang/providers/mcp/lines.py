@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 MAX_PARTS = 200_000
 """Lists and objects that a message may hold. A result that has structure is far smaller."""
 
+UNREADABLE = "what it sent cannot be read as a message"
+
 _ID = re.compile(rb'"id"\s*:\s*(\d{1,15})\s*[,}]')
 _ENDS = 200
 """Bytes at each end of a line in which its number is looked for."""
@@ -37,7 +39,7 @@ def message_of(line: bytes) -> JSONRPCMessage | None:
     try:
         return jsonrpc_message_adapter.validate_json(_mended(line), by_name=False)
     except (ValueError, RecursionError):
-        return _unread(line, "what it sent cannot be read as JSON")
+        return _unread(line, UNREADABLE)
 
 
 def most_parts(data: bytes) -> int:
