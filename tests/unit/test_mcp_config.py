@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from mcp_servers import RAW, echoed, host, notes
 
+from halo_lang.app.project import read_project
 from halo_lang.boundary.host import ConfigError
+from halo_lang.providers import above
 from halo_lang.providers.mcp import Mcp
 from halo_lang.providers.mcp.config import read_server
 
@@ -37,6 +39,23 @@ async def test_a_name_of_mcp_json_above_the_program(tmp_path: Path) -> None:
     assert begun["cwd"] == str(tmp_path.resolve())
     assert {"A", "B", "C"} <= set(begun["variables"])
     assert "OTHER" not in begun["variables"]
+
+
+def test_a_file_above_that_somebody_else_put_there_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may write to a folder above could otherwise have commands started, and prices changed."""
+    program = tmp_path / "flow"
+    program.mkdir()
+    planted = [write(tmp_path, {"mine": {"command": sys.executable}}), tmp_path / "halo.toml"]
+    planted[1].write_text('[prices]\n"openai/gpt-4o" = {input = 0, output = 0}\n', "utf-8")
+    real = above._owner
+    monkeypatch.setattr(above, "_owner", lambda path: 4242 if Path(path) in planted else real(path))
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        read_server({"command": "mine"}, host(program))
+    with pytest.raises(ConfigError, match="belongs to another user"):
+        read_project(str(program / "p.halo"))
+    assert read_server({"command": "mine"}, host(tmp_path)).command == (sys.executable,), "beside it is as the program"
+    monkeypatch.setattr(above, "_owner", lambda path: 4242)
+    assert read_server({"command": "mine"}, host(program)).command == (sys.executable,), "it is the program's owner's"
 
 
 def test_a_variable_in_it_that_is_missing_is_named(tmp_path: Path) -> None:

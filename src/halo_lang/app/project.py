@@ -12,6 +12,7 @@ from ..boundary.host import ConfigError
 from ..catalog.prices import lookup, prices_date, read_overrides, table_digest
 from ..language.diagnostics import did_you_mean
 from ..language.record import Record
+from ..providers.above import file_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Project(Record):
 
 def read_project(program: str) -> Project:
     """The project that a `.halo` file belongs to. Raises `ConfigError` for a `halo.toml` that has an error."""
-    file = _find(os.path.dirname(os.path.realpath(program)))
+    file = file_above(NAME, os.path.dirname(os.path.realpath(program)))
     if file is None:
         return Project(None, {}, {})
     sections = _sections(file)
@@ -70,17 +71,6 @@ def _keep(file: str, section: object) -> int:
     if not isinstance(keep, int) or isinstance(keep, bool) or keep < 0:
         raise ConfigError(f"{file}: recordings.keep must be a whole number of at least 0")
     return keep
-
-
-def _find(folder: str) -> str | None:
-    while True:
-        file = os.path.join(folder, NAME)
-        if os.path.isfile(file):
-            return file
-        above = os.path.dirname(folder)
-        if above == folder:
-            return None
-        folder = above
 
 
 def _sections(file: str) -> dict[str, Any]:

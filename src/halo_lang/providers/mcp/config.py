@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from ...boundary.host import ConfigError
 from ...language.diagnostics import did_you_mean
 from ...language.record import Record, replace
+from ..above import file_above
 from ..processes import HARMLESS, harmless_variables
 from .text import one_line
 
@@ -112,7 +113,7 @@ def _by_command(entry: Mapping[str, Any], base: Server, host: ProviderHost) -> S
     else:
         found = shutil.which(command, path=variables.get("PATH", os.defpath))
     if found is None:
-        file = _file_above(str(host.base))
+        file = file_above(FILE, str(host.base))
         names = [] if file is None else list(_servers(file))
         near = did_you_mean(command, names)
         known = "" if file is None else f", and {file} knows no server of that name{f'; {near}' if near else ''}"
@@ -129,7 +130,7 @@ def _by_command(entry: Mapping[str, Any], base: Server, host: ProviderHost) -> S
 def _from_file(name: str, host: ProviderHost) -> tuple[str, dict[str, Any], dict[str, str]] | None:
     """What `.mcp.json` beside the program or above it says of a name: the file's folder, the server's entry with its
     variables replaced, and these variables' values. None where there is no such file or name."""
-    file = _file_above(str(host.base))
+    file = file_above(FILE, str(host.base))
     servers = {} if file is None else _servers(file)
     if file is None or name not in servers:
         return None
@@ -148,18 +149,6 @@ def _from_file(name: str, host: ProviderHost) -> tuple[str, dict[str, Any], dict
     if "url" not in made:
         made.setdefault("args", [])
     return os.path.dirname(file), made, {n: v for n, v in secrets.items() if n not in HARMLESS}
-
-
-def _file_above(folder: str) -> str | None:
-    folder = os.path.realpath(folder)
-    while True:
-        file = os.path.join(folder, FILE)
-        if os.path.isfile(file):
-            return file
-        above = os.path.dirname(folder)
-        if above == folder:
-            return None
-        folder = above
 
 
 def _servers(file: str) -> dict[str, Any]:
