@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
 import pytest
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .library.recordings import ReadRecording
     from .library.runtime import HaloRuntime
 
-RECORDINGS = os.path.join(".halo", "recordings")
+RECORDINGS = Path(".halo", "recordings")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,16 +38,21 @@ def halo_runtime(request: pytest.FixtureRequest) -> HaloRuntime:
     if marker is not None:
         if len(marker.args) != 1 or not isinstance(marker.args[0], str):
             pytest.fail('halo_replay takes one recording: its run id or its path, as in halo_replay("a.jsonl")')
-        runtime.recording = _found(marker.args[0], request.path.parent)
+        runtime.recording = _found(marker.args[0], [request.path.parent, Path.cwd(), request.config.rootpath])
         runtime.mock_all(replay_mocks(runtime.recording))
     return runtime
 
 
-def _found(named: str, folder: os.PathLike[str]) -> ReadRecording:
-    """A recording by its path, from the test's folder or the working one, or by its run id."""
-    from .library.recordings import read_recording, read_recording_at
+def _found(named: str, folders: list[Path]) -> ReadRecording:
+    """A recording by its path or its run id, from the first of some folders that has it."""
+    from .boundary.host import HaloError
+    from .library.recordings import read_recording_at
 
-    for path in (os.path.join(folder, named), named):
-        if os.path.isfile(path):
-            return read_recording_at(path)
-    return read_recording(RECORDINGS, named)
+    for folder in folders:
+        for path in (folder / named, folder / RECORDINGS / f"{named}.jsonl"):
+            if path.is_file():
+                try:
+                    return read_recording_at(path)
+                except HaloError as trouble:
+                    pytest.fail(f"{path}: {trouble}", pytrace=False)
+    pytest.fail(f"there is no recording {named}: neither a path nor a run id of .halo/recordings", pytrace=False)

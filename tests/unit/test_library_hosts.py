@@ -35,6 +35,7 @@ from halo_lang import (
     ToolUse,
     loads,
 )
+from halo_lang.replay import Recorder
 
 ONE = "agent A [mine/x]\npipeline P(x: Any) -> Result:\n  x\n    |> A.one() as one\n"
 ASKS = ONE + '    |! yield("Keep {{one}}?") as kept\n    |> A.two()\n    |> System.Publish("two")\n'
@@ -440,6 +441,13 @@ async def test_a_runtime_that_calls_nothing_publishes_and_tells_the_time_and_sen
     assert (result.status, result.output, published, asked) == ("completed", "a", ["said"], [])
 
 
+async def test_a_tool_that_nobody_describes_does_not_keep_its_agent_from_being_mocked() -> None:
+    text = ONE.replace("agent A [mine/x]", "tool S : Shop()\nagent A [mine/x]\n  equips S")
+    program = loads(text.replace("A.one()", "A.one(tools: [S])"), providers=["Shop"])
+    result = await HaloRuntime(environment={}, live=False).load(program).mock_all({"A": "a"}).run(args={"x": 1})
+    assert (result.status, result.output) == ("completed", "a"), result.error
+
+
 # What is told ----------------------------------------------------------------------------------------------------
 
 
@@ -480,11 +488,23 @@ async def test_a_result_in_a_notebook_is_escaped_and_cut_and_says_what_it_waits_
     assert "waits: yield at stage 2: Keep &lt;i&gt;?" in paused._repr_html_()
 
 
+async def test_who_is_told_of_events_is_told_of_those_of_a_stream_too() -> None:
+    told: list[object] = []
+    streamed = [e async for e in runtime(ONE, on_event=told.append).mock_all({"A": "a"}).stream(args={"x": 1})]
+    assert streamed == told
+    assert told
+
+
 # pytest ----------------------------------------------------------------------------------------------------------
 
 
 def test_the_pytest_plugin_works_with_xdist(pytester: pytest.Pytester) -> None:
     pytester.makefile(".halo", a=ONE)
+    run_id = str(uuid.uuid4())
+    recorder = Recorder(pytester.path / ".halo" / "recordings", run_id)
+    recorder.start("P", {"x": 1})
+    kept = runtime(ONE, lambda request: "live", recorder=recorder.record).run_sync(args={"x": 1})
+    recorder.finish(status=kept.status, output=kept.output)
     pytester.makepyfile(
         """
         import pytest
@@ -498,13 +518,22 @@ def test_the_pytest_plugin_works_with_xdist(pytester: pytest.Pytester) -> None:
         def test_each_test_has_a_runtime_of_its_own(halo_runtime: HaloRuntime) -> None:
             assert halo_runtime.load(load("a.halo")).run_sync(args={"x": 1}).error.code == "CONFIG"
 
+        @pytest.mark.parametrize("named", [
+            pytest.param(1, marks=pytest.mark.halo_replay("KEPT")),
+            pytest.param(2, marks=pytest.mark.halo_replay(".halo/recordings/KEPT.jsonl")),
+        ])
+        def test_a_recording_is_found_by_its_id_and_by_its_path(halo_runtime: HaloRuntime, named: int) -> None:
+            recording = halo_runtime.recording
+            again = halo_runtime.load(load("a.halo")).run_sync(recording.pipeline, recording.args)
+            assert again.output == recording.output == "live"
+
         @pytest.mark.halo_replay(3)
         def test_a_wrong_mark_fails(halo_runtime: HaloRuntime) -> None: ...
 
         @pytest.mark.halo_replay("gone.jsonl")
         def test_a_missing_recording_fails(halo_runtime: HaloRuntime) -> None: ...
-        """
+        """.replace("KEPT", run_id)
     )
     result = pytester.runpytest_subprocess("-q", "-n", "2", "-p", "no:cacheprovider", "--strict-markers")
-    result.assert_outcomes(passed=9, errors=2)
-    result.stdout.fnmatch_lines(["*halo_replay takes one recording*", "*gone.jsonl*"])
+    result.assert_outcomes(passed=11, errors=2)
+    result.stdout.fnmatch_lines(["*halo_replay takes one recording*", "*there is no recording gone.jsonl*"])

@@ -157,10 +157,16 @@ class HaloRuntime:
     async def stream(
         self, pipeline: str | None = None, args: Mapping[str, object] | None = None, *, run_id: str | None = None
     ) -> AsyncIterator[Event]:
-        """Runs a pipeline and gives its events as they come; the last one is `RunEnded`, with the result. Leaving the
-        iteration early cancels the run."""
+        """Runs a pipeline and gives its events as they come; the last one is `RunEnded`, with the result. `on_event` is
+        told of them too. Leaving the iteration early cancels the run."""
         events = EventStream()
-        run = asyncio.ensure_future(self._run(self._what(pipeline, args, run_id), events.put))
+
+        def told(event: Event) -> None:
+            if self._on_event is not None:
+                self._on_event(event)
+            events.put(event)
+
+        run = asyncio.ensure_future(self._run(self._what(pipeline, args, run_id), told))
         try:
             async for event in events.until(run):
                 yield event
