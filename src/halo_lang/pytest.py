@@ -37,7 +37,9 @@ def halo_runtime(request: pytest.FixtureRequest) -> HaloRuntime:
     marker = request.node.get_closest_marker("halo_replay")
     if marker is not None:
         if len(marker.args) != 1 or not isinstance(marker.args[0], str):
-            pytest.fail('halo_replay takes one recording: its run id or its path, as in halo_replay("a.jsonl")')
+            pytest.fail(
+                'halo_replay takes one recording: its run id or its path, as in halo_replay("a.jsonl")', pytrace=False
+            )
         runtime.recording = _found(marker.args[0], [request.path.parent, Path.cwd(), request.config.rootpath])
         runtime.mock_all(replay_mocks(runtime.recording))
     return runtime
