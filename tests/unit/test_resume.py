@@ -18,6 +18,7 @@ from halo_lang.boundary.host import ConfigError, Handlers
 from halo_lang.boundary.recording import RecordingError, encoded
 from halo_lang.cli.keep import run_store
 from halo_lang.doors.answering import Stop
+from halo_lang.doors.keeping import Keeper
 from inside import Commands, halo
 from kept_runs import KEYS, Given, Watching, World, begin, end_of, go_on, replayed, yes
 from recorded import RUN
@@ -361,6 +362,28 @@ def test_an_event_that_is_sent_while_a_run_goes_is_not_lost() -> None:
 
     ended = begin(text, World(agent), run_id=RUN, checkpoint=True)
     assert (ended.status, ended.context["data"]["one"]) == ("completed", "meanwhile")  # type: ignore[index]
+
+
+def test_an_answer_is_taken_although_events_are_sent_just_as_the_run_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = pipeline('|! yield("Go?") as go', "~> listen(Some.Event) as got", '|! yield("Sure?") as sure')
+    goes_on = Keeper.goes_on
+
+    def after_events(keeper: Keeper, *given: Any) -> None:
+        for n in (1, 2):
+            run_store().add(RUN, signal_line("Some.Event", n))
+        goes_on(keeper, *given)
+
+    monkeypatch.setattr(Keeper, "goes_on", after_events)
+    begin(text, World(), run_id=RUN)
+    first = go_on(text, RUN, World(), Given("answer", {"n": 1}))
+    assert (first.status, [wait["message"] for wait in first.waits]) == ("paused", ["Sure?"])
+    second = go_on(text, RUN, World(), Given("answer", {"n": 2}))
+    assert second.status == "completed"
+    data = second.context["data"]
+    assert isinstance(data, dict)
+    assert [data[name] for name in ("go", "got", "sure")] == [{"n": 1}, 1, {"n": 2}]
+    again, comparison = replayed(text, RUN)
+    assert (end_of(again), comparison.same, comparison.notes) == (end_of(second), True, ())
 
 
 def test_an_event_that_is_sent_while_a_resumed_run_goes_is_not_lost() -> None:

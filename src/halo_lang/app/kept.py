@@ -54,11 +54,11 @@ class Journaled(Record):
     `spent` is what answered requests cost, `unsettled` what those without an answer may have cost, in nano-dollars.
     `begun` are calls with an effect that have no answer, with the number of the line that says that they began. `waits`
     are those of the last pause that have no answer yet, `finish` how the run ended or paused where it did not go on
-    since. `lines` counts the journal's lines.
+    since. `resumed` is the number of the line by which the run went on last, 0 where it never did.
     """
 
     opening: Opening
-    lines: int
+    resumed: int
     spent: int
     unsettled: int
     begun: dict[Made, int]
@@ -233,7 +233,7 @@ class _Reading:
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
-        self._count = 0
+        self._resumed = 0
         self._spent = self._unsettled = 0
         self._reserved: dict[tuple[str, Scope, bool], int] = {}
         self._begun: dict[Made, int] = {}
@@ -241,7 +241,6 @@ class _Reading:
         self._finish: dict[str, Any] | None = None
 
     def add(self, line: dict[str, Any], number: int) -> None:
-        self._count = number
         match line.get("type"):
             case "call":
                 self._add_call(line, number)
@@ -258,7 +257,7 @@ class _Reading:
                 self._finish = line
                 self._waits = {place_of_wait(wait): wait for wait in waits_in(line, lambda: number)}
             case "resume":
-                self._finish = None
+                self._finish, self._resumed = None, number
             case "signal":
                 _signal(line, number)
             case "changed":
@@ -278,7 +277,7 @@ class _Reading:
     def journaled(self) -> Journaled:
         unsettled = self._unsettled + sum(self._reserved.values())
         waits = list(self._waits.values())
-        return Journaled(self._opening, self._count, self._spent, unsettled, self._begun, waits, self._finish)
+        return Journaled(self._opening, self._resumed, self._spent, unsettled, self._begun, waits, self._finish)
 
 
 def _made(line: Mapping[str, Any]) -> Made:

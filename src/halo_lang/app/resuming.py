@@ -244,13 +244,13 @@ async def resume(
     def keep(_: What, mask: Mask) -> Kept:
         durable = bool(resumed.opening.more.get("checkpoint"))
         keeper = Keeper(recording, journal, redact=redact, durable=durable, tell=tell)
-        old = resumed.journaled.lines
         lines = answer_lines(resumed.waits, answers, mask)
         if recording is not None and recording.is_empty():  # its first line was lost with the machine's power
             keeper.begins_again(decoded(next(journal.lines()), 1))
         unrecorded = _unrecorded(journal, recording)
         keeper.goes_on({"type": "resume", "at": now()}, lines)
         journaled = read_journal(journal.lines())
+        at = journaled.resumed  # the answers stand after it: what others may have added since the claim stands before
 
         def handed(call: Call, answer: Answer, is_new: bool) -> None:
             if is_new or unrecorded(call):
@@ -267,15 +267,15 @@ async def resume(
             muted.is_muted = False
 
         feed = ResumeFeed(
-            entries_of(journal, 1, old),
-            list(entries_of(journal, old + 1, old + 1 + len(lines))),
+            entries_of(journal, 1, at),
+            list(entries_of(journal, at + 1, at + len(lines))),
             changed=changed,
             caught_up=caught_up,
             handed=handed,
             signals=lambda: signals_of(journal, mask),
             delivered=_delivers(keeper),
         )
-        given = dict(enumerate(lines, old + 2))
+        given = dict(enumerate(lines, at + 1))
         return Kept(resumed.run_id, keeper, store, journaled=journaled, feed=feed, given=given)
 
     return await run_live(what, replace(host, watcher=muted), keep=keep, stop=stop)
