@@ -478,10 +478,11 @@ if "log" in sys.argv:
 
 
 async def test_a_result_in_a_notebook_is_escaped_and_cut_and_says_what_it_waits_for() -> None:
-    hostile = "<script>alert(1)</script>&amp;\"'" + "x" * 100_000
+    hostile = "<script>alert(1)</script>&amp;\"'\u202e\x1b[2J\x00" + "x" * 100_000
     shown = (await runtime(SAYS).run(args={"x": hostile}))._repr_html_()
     assert "<script>" not in shown
     assert "&lt;script&gt;" in shown
+    assert "\\u202e\\x1b[2J\\x00x" in shown
     assert "more characters are not shown" in shown
     assert len(shown) < 30_000
     paused = await runtime(ASKS).mock_all({"A": "<i>"}).run(args={"x": 1})

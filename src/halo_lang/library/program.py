@@ -154,12 +154,13 @@ MOST_SHOWN = 20_000
 
 
 def preformatted(text: str) -> str:
-    """Text as HTML, every mark of HTML in it escaped; of a long one the beginning."""
+    """Text as HTML, every mark of HTML in it escaped, control characters made visible; of a long one the beginning."""
     from html import escape
 
     if len(text) > MOST_SHOWN:
         text = f"{text[:MOST_SHOWN]}…\n\n{len(text) - MOST_SHOWN:,} more characters are not shown"
-    return f'<pre style="white-space: pre-wrap">{escape(text)}</pre>'
+    shown = "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    return f'<pre style="white-space: pre-wrap">{escape(shown)}</pre>'
 
 
 def load(path: str | os.PathLike[str], *, providers: Mapping[str, object] | Iterable[str] = ()) -> Program:
