@@ -174,6 +174,35 @@ def test_documents_with_a_byte_order_mark_and_mocks_that_are_too_large(tmp_path:
         assert (ended.code, ended.err.splitlines()[-1]) == (2, "error: mock.json: is larger than 16 MiB")
 
 
+def test_a_mock_that_nothing_asks_for_is_named(tmp_path: Path) -> None:
+    (tmp_path / "p.halo").write_text(
+        'tool Files : Workspace(".")\ntool Own : Mcp("x")\nagent Writer [openai/gpt-4o]\n  equips Files, Own\n'
+        "pipeline P(x: String) -> Result:\n  x\n    |> Writer.draft(tools: [Files, Own])\n    ~> listen(Chat.Said)\n"
+    )
+    fine = [
+        "Writer",
+        "Writer.draft",
+        "Files",
+        "Files.glob",
+        "Own.anything",
+        "yield",
+        "approval",
+        "Chat.Said",
+        "System.Now",
+    ]
+    slips = ["Writter.draft", "Writer.darft", "Files.raed", "Chat.Sad", "P", "System.Print", "\x1b[2J"]
+    (tmp_path / "mock.json").write_text(json.dumps(dict.fromkeys([*fine, *slips], "a")))
+    for command in ("run", "debug"):
+        ended = halo(tmp_path, command, "p.halo", "x=1", "--mock", "mock.json", stdin=b"c\n")
+        assert ended.code == 0
+        rows = [row for row in ended.err.splitlines() if row.startswith("warning: ")]
+        assert len(rows) == len(slips)
+        assert rows[0] == "warning: mock.json: nothing asks for `Writter.draft`; did you mean `Writer.draft`?"
+        assert rows[-1] == "warning: mock.json: nothing asks for `\\x1b[2J`"
+    ended = halo(tmp_path, "run", "p.halo", "x=1", "--mock", "mock.json", "-q")
+    assert (ended.code, ended.err) == (0, "")
+
+
 def test_a_word_that_is_not_utf_8(tmp_path: Path) -> None:
     (tmp_path / "p.halo").write_text(one("String"))
     ended = shell(tmp_path, "halo run p.halo v=$'\\xff' --mock")

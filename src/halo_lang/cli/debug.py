@@ -28,10 +28,11 @@ from .ending import EXIT, report
 from .failing import CommandError
 from .keep import start_keeping
 from .live import handlers_of, listen_for_signals, log_plainly, say_where_from
+from .mock_file import mock_answers
 from .output import Output, name_of
 from .programs import held_to_plan
 from .replay import read_recording, tell
-from .run import mock_answers, program_of
+from .run import program_of
 from .terminal import Terminal
 
 TYPE_CHECKING = False
@@ -92,7 +93,7 @@ def execute(options: Namespace) -> int:
         within = None if options.within is None else held_to_plan(program, prices, pipeline, options.within)
         what = What(program, pipeline.name, args, new_run_id())
         if options.mock is not None:
-            return _mocked(what, mock_answers(options.mock), within, options)
+            return _mocked(what, mock_answers(options.mock, program, quiet=options.quiet), within, options)
         return _live(what, within, options)
     except ConfigError as trouble:
         raise CommandError(str(trouble)) from None

@@ -16,7 +16,7 @@ from .arguments import chosen_pipeline, given_arguments
 from .ending import report, report_not_run
 from .failing import CommandError
 from .output import Output
-from .programs import checked_file, has_errors, held_to_plan, program_with_models, read_file, show
+from .programs import checked_file, has_errors, held_to_plan, program_with_models, show
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ..app.result import RunResult
     from ..check.program import CheckedProgram
     from ..doors.within import Within
-    from ..language.values import Value
     from .programs import ProjectPrices
 
 EXAMPLE = """For example:
@@ -71,7 +70,9 @@ def execute(options: Namespace) -> int:
     within = None if options.within is None else held_to_plan(program, prices, pipeline, options.within)
     what = What(program, pipeline.name, args, new_run_id())
     if options.mock is not None:
-        answers = mock_answers(options.mock)
+        from .mock_file import mock_answers
+
+        answers = mock_answers(options.mock, program, quiet=options.quiet)
         output = Output(as_document=options.json, quiet=options.quiet)
         return report(program, run_mocked(what, answers, output, within), output, options)
     result, output = _run_live(what, options, within)
@@ -130,32 +131,6 @@ def _run_live(what: What, options: Namespace, within: Within | None) -> tuple[Ru
         if options.json:
             report_not_run(what.program, message)
         raise CommandError(message) from None
-
-
-# Mock answers ----------------------------------------------------------------------------------------------------
-
-
-def mock_answers(name: str) -> dict[str, Value]:
-    """The answers of a mock file; none for the empty name. Raises `CommandError`."""
-    if not name:
-        return {}
-    from ..doors.mock import mock_problem
-    from ..language.source import MAX_BYTES
-    from ..language.values import read_json
-
-    data = read_file(name)
-    if len(data) > MAX_BYTES:
-        raise CommandError(f"{name}: is larger than {MAX_BYTES >> 20} MiB", 2)
-    try:
-        answers = read_json(data.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise CommandError(f"{name}: is not UTF-8", 2) from None
-    except ValueError as trouble:
-        raise CommandError(f"{name}: is no JSON: {trouble}", 2) from None
-    problem = mock_problem(answers)
-    if problem is not None or not isinstance(answers, dict):
-        raise CommandError(f"{name}: {problem}", 2)
-    return answers
 
 
 def _exists(name: str) -> bool:
