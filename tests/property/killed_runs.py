@@ -14,13 +14,16 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from halo_lang.app.resuming import ResumeError
+from halo_lang.app.resuming import ResumeError, signal_line
 from halo_lang.boundary.recording import RecordingError
+from halo_lang.cli.keep import run_store
+from halo_lang.doors.stores import RunUnknown
 from kept_runs import Given, World, begin, checked, go_on
 from recorded import RUN
 from servers.effects import EffectServer
@@ -206,7 +209,8 @@ RACED = (
 
 
 def raced(processes: int = 2) -> None:
-    """Resumes of one run at the same moment, each in a process of its own: one goes on, the others are refused."""
+    """Resumes of one run at the same moment, each in a process of its own: one goes on, the others are refused; while
+    one more process sends events to the run."""
     before = os.getcwd()
     program = checked(RACED)
     with TemporaryDirectory() as folder:
@@ -215,9 +219,10 @@ def raced(processes: int = 2) -> None:
             begin(program, World(), run_id=RUN)
             ready, go = os.pipe(), os.pipe()
             children = [_racer(program, ready, go, at) for at in range(processes)]
+            children.append(_signaller(ready, go))
             for _ in children:
                 os.read(ready[0], 1)
-            os.write(go[1], b"g" * processes)
+            os.write(go[1], b"g" * len(children))
             for child in children:
                 os.waitpid(child, 0)
             for end in (*ready, *go):
@@ -227,6 +232,20 @@ def raced(processes: int = 2) -> None:
             assert Path("made").read_text() == "made\n"
         finally:
             os.chdir(before)
+
+
+def _signaller(ready: tuple[int, int], go: tuple[int, int]) -> int:
+    child = os.fork()
+    if child:
+        return child
+    try:
+        os.write(ready[1], b"r")
+        os.read(go[0], 1)
+        with suppress(RunUnknown):  # the run has ended
+            for at in range(20):
+                run_store().add(RUN, signal_line("Some.Event", at))
+    finally:
+        os._exit(0)
 
 
 def _racer(program: Any, ready: tuple[int, int], go: tuple[int, int], at: int) -> int:
