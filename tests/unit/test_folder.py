@@ -582,6 +582,19 @@ def test_a_claim_drops_a_torn_line(tmp_path: Path) -> None:
     assert list(journal.lines()) == [b"{}\n", b"[]\n"]
 
 
+def test_a_line_that_is_being_added_is_not_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = FileRunStore(str(tmp_path / "runs"))
+    store.create(RUN, [b"1\n"]).release()
+    path = tmp_path / "runs" / f"{RUN}.jsonl"
+    with open(path, "ab", buffering=0) as other:
+        other.write(b"2 in par")
+        rest = [b"t", b"s\n"]
+        monkeypatch.setattr(time, "sleep", lambda _: other.write(rest.pop(0)))
+        journal = store.claim(RUN)
+        assert (rest, list(journal.lines())) == ([], [b"1\n", b"2 in parts\n"])
+        journal.release()
+
+
 def test_a_claim_that_comes_as_the_journal_is_deleted_brings_nothing_back(tmp_path: Path) -> None:
     """The loser of a race opens a file that the winner has deleted: it must not make it anew."""
     store = FileRunStore(str(tmp_path / ".halo" / "runs"))

@@ -27,6 +27,9 @@ PATIENCE_S = 0.2
 
 _RUN_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 
+BEING_WRITTEN_S = 0.005
+"""How long a line that is being added may stand there in part."""
+
 ABANDONED_S = 3600.0
 """How old a file is that nobody can still be making."""
 
@@ -216,17 +219,26 @@ class AppendFile:
         return size > 0 and os.pread(self._handle, 1, size - 1) != b"\n"
 
     def drop_torn_line(self) -> None:
-        """Takes away a last line that was torn, so that what follows begins on a line of its own."""
-        end = at = os.fstat(self._handle).st_size
+        """Takes away a last line that was torn, so that what follows begins on a line of its own. One that somebody is
+        adding just now is not torn: it is given a moment to become whole."""
+        end = -1
+        while (size := os.fstat(self._handle).st_size) != end:
+            end, whole = size, self._end_of_lines(size)
+            if whole == size:
+                return
+            time.sleep(BEING_WRITTEN_S)
+        os.ftruncate(self._handle, whole)
+
+    def _end_of_lines(self, size: int) -> int:
+        """The place after the last line break."""
+        at = size
         while at > 0:
             step = min(65536, at)
             found = os.pread(self._handle, step, at - step).rfind(b"\n")
             if found >= 0:
-                at = at - step + found + 1
-                break
+                return at - step + found + 1
             at -= step
-        if at < end:
-            os.ftruncate(self._handle, at)
+        return 0
 
     def sync(self) -> None:
         """Waits until all that was appended is on the disk. Raises `KeepingError`."""
