@@ -198,4 +198,4 @@ def _error(trouble: ConfigError | ResumeError | RecordingError | KeepingError) -
         return CommandError(trouble.message, 2) if trouble.usage else CommandError(trouble.message, code=trouble.code)
     if isinstance(trouble, RecordingError):
         return CommandError(trouble.message, code=trouble.code)
-    return CommandError(str(trouble))
+    return CommandError(trouble.message if isinstance(trouble, KeepingError) else str(trouble))
