@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -381,6 +383,43 @@ async def test_a_call_that_takes_too_long_fails() -> None:
 
     refused = await refusal(started(hang)("hang"))
     assert refused.code == "TOOL_TIMEOUT"
+
+
+HANGS = """
+import threading
+from halo_lang import HaloRuntime, loads, tool
+from halo_lang.providers import blocking
+
+blocking.GRACE_S = 0.1
+
+class T:
+    @tool(effect="read", timeout_s=0.1)
+    def hang(self, x: str) -> str:
+        threading.Event().wait()
+
+    @tool(effect="read")
+    def go(self, x: str) -> str:
+        return x
+
+program = loads('''
+tool W : T()
+pipeline Hang(x: String) -> Result:
+  x
+    |> W.hang()
+pipeline Go(x: String) -> Result:
+  x
+    |> W.go()
+''', providers={"T": T})
+runtime = HaloRuntime().load(program)
+for _ in range(blocking.MAX_THREADS + 1):
+    error = runtime.run_sync("Hang", {"x": "a"}).error
+print(error.code, runtime.run_sync("Go", {"x": "a"}).output)
+"""
+
+
+def test_work_that_hangs_keeps_neither_a_run_nor_a_process_from_ending() -> None:
+    done = subprocess.run([sys.executable, "-c", HANGS], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.stdout, done.returncode) == ("TOOL_TIMEOUT a\n", 0), done.stderr
 
 
 async def test_a_cancelled_call_leaves_nothing_running() -> None:

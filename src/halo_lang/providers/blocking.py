@@ -2,19 +2,22 @@
 
 Owns the way from a provider's coroutine to a thread and back. The work is given a `Stop` and looks at it wherever it
 may stop; a cancelled call waits until the work has stopped, so that nothing of it goes on behind the run's back.
-Never interrupts a system call: work that hangs in one is left behind after `GRACE_S`.
+Never interrupts a system call: work that hangs in one is left behind after `GRACE_S`, and nothing waits for it again.
 """
 
 from __future__ import annotations
+
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future
     from collections.abc import Callable
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     T = TypeVar("T")
 
+MAX_THREADS = 32
 GRACE_S = 5.0
 """How long a cancelled call waits for its work to stop."""
 
@@ -48,20 +51,101 @@ class Stop:
 async def in_thread(work: Callable[[Stop], T]) -> T:
     """What `work` gives, or raises. Where the caller is cancelled, the work is asked to stop and waited for."""
     import asyncio
+    from contextvars import copy_context
 
-    stop = Stop()
-    doing = asyncio.ensure_future(asyncio.to_thread(_begin, work, stop))
+    stop, loop, context = Stop(), asyncio.get_running_loop(), copy_context()
+    doing: Future[T] = loop.create_future()
+
+    def do() -> None:
+        value, error = None, None
+        try:
+            value = context.run(_begin, work, stop)
+        except BaseException as trouble:
+            error = trouble
+        with suppress(RuntimeError):  # the loop has been closed, and nobody waits any more
+            loop.call_soon_threadsafe(_settle, doing, value, error)
+
+    _threads().do(do)
     try:
         return await asyncio.shield(doing)
     except asyncio.CancelledError:
         stop.ask()
         await _ended(doing)
+        if not doing.done():
+            _threads().replace_one(doing)
         raise
+
+
+class _Threads:
+    """Threads for work, started as they are needed, at most `MAX_THREADS` that are not left behind.
+
+    Not asyncio's own: those are waited for at the end of the loop and of the process, so that work which hangs, such as
+    a request of somebody's own tool without a time-out, would keep a run that has ended from ending.
+    """
+
+    def __init__(self) -> None:
+        from queue import SimpleQueue
+        from threading import Lock, Semaphore
+
+        self._work: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._idle = Semaphore(0)
+        self._lock = Lock()
+        self._begun = 0
+        self._most = MAX_THREADS
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Has the work done as soon as there is a thread. It must not raise."""
+        self._work.put(work)
+        if self._idle.acquire(blocking=False):
+            return
+        with self._lock:
+            if self._begun < self._most:
+                self._start()
+                self._begun += 1
+
+    def replace_one(self, doing: Future[T]) -> None:
+        """Lets another thread be started in the place of one that was left behind, until that is done."""
+        with self._lock:
+            self._most += 1
+
+        def back(_: object) -> None:
+            with self._lock:
+                self._most -= 1
+
+        doing.add_done_callback(back)
+
+    def _start(self) -> None:
+        from threading import Thread
+
+        Thread(target=self._go_on, name="halo work", daemon=True).start()
+
+    def _go_on(self) -> None:
+        while True:
+            self._work.get()()
+            self._idle.release()
+
+
+_shared: list[_Threads] = []
+
+
+def _threads() -> _Threads:
+    if not _shared:
+        _shared.append(_Threads())
+    return _shared[0]
 
 
 def _begin(work: Callable[[Stop], T], stop: Stop) -> T:
     stop.check()
     return work(stop)
+
+
+def _settle(doing: Future[Any], value: Any, error: BaseException | None) -> None:
+    if doing.cancelled():
+        return
+    if error is None:
+        doing.set_result(value)
+    else:
+        doing.set_exception(error)
 
 
 async def _ended(doing: Future[T]) -> None:
