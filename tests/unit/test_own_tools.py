@@ -386,16 +386,26 @@ async def test_a_call_that_takes_too_long_fails() -> None:
 
 
 HANGS = """
+import asyncio
 import threading
+from halo_lang.app import loop
 from halo_lang import HaloRuntime, loads, tool
 from halo_lang.providers import blocking
 
-blocking.GRACE_S = 0.1
+blocking.GRACE_S = loop.GRACE_S = 0.1
 
 class T:
     @tool(effect="read", timeout_s=0.1)
     def hang(self, x: str) -> str:
         threading.Event().wait()
+
+    @tool(effect="read", timeout_s=0.1)
+    async def refuse(self, x: str) -> str:
+        while True:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                pass
 
     @tool(effect="read")
     def go(self, x: str) -> str:
@@ -406,6 +416,9 @@ tool W : T()
 pipeline Hang(x: String) -> Result:
   x
     |> W.hang()
+pipeline Refuse(x: String) -> Result:
+  x
+    |> W.refuse()
 pipeline Go(x: String) -> Result:
   x
     |> W.go()
@@ -413,13 +426,15 @@ pipeline Go(x: String) -> Result:
 runtime = HaloRuntime().load(program)
 for _ in range(blocking.MAX_THREADS + 1):
     error = runtime.run_sync("Hang", {"x": "a"}).error
-print(error.code, runtime.run_sync("Go", {"x": "a"}).output)
+refused = runtime.run_sync("Refuse", {"x": "a"}).error
+print(error.code, refused.code, runtime.run_sync("Go", {"x": "a"}).output)
 """
 
 
-def test_work_that_hangs_keeps_neither_a_run_nor_a_process_from_ending() -> None:
+def test_what_hangs_or_refuses_to_stop_keeps_neither_a_run_nor_a_process_from_ending() -> None:
     done = subprocess.run([sys.executable, "-c", HANGS], capture_output=True, text=True, check=False, timeout=120)
-    assert (done.stdout, done.returncode) == ("TOOL_TIMEOUT a\n", 0), done.stderr
+    assert done.stderr == ""
+    assert (done.stdout, done.returncode) == ("TOOL_TIMEOUT TOOL_TIMEOUT a\n", 0), done.stderr
 
 
 async def test_a_cancelled_call_leaves_nothing_running() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from ..app.clock import new_run_id
 from ..app.debugging import Session
 from ..app.feeds import ReplayFeed
+from ..app.loop import run_to_end
 from ..app.replaying import compared
 from ..app.running import Host, debug_mocked, debug_replayed, run_live
 from ..app.settings import read_settings
@@ -126,7 +127,7 @@ def _at_desk(options: Namespace, output: Output, start: Start) -> tuple[RunResul
         session.append(desk.session)
         return await start(desk)
 
-    return asyncio.run(run()), session[0]
+    return run_to_end(run()), session[0]
 
 
 def _mocked(what: What, answers: dict[str, Value], within: Within | None, options: Namespace) -> int:

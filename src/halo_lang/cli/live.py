@@ -10,6 +10,7 @@ import signal
 import sys
 from pathlib import Path
 
+from ..app.loop import run_to_end
 from ..app.running import Host
 from ..app.settings import read_settings
 from ..boundary.host import Environment, Handlers
@@ -59,7 +60,7 @@ def on_terminal(
         return await start(Host(path, settings, output, handlers, within), stop)
 
     try:
-        return asyncio.run(run()), output
+        return run_to_end(run()), output
     finally:
         output.close()
 

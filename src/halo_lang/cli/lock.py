@@ -94,13 +94,12 @@ def _ask(servers: list[Asked], options: Namespace) -> None:
 
 
 def _locked(servers: list[Asked]) -> Locked:
-    import asyncio
-
     from ..app.locking import lock_servers
+    from ..app.loop import run_to_end
     from .live import log_plainly
 
     log_plainly(False)
-    return asyncio.run(lock_servers(servers))
+    return run_to_end(lock_servers(servers))
 
 
 def _show(servers: list[Asked], before: Locked, locked: Locked, options: Namespace) -> None:

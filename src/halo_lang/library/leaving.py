@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 
+from ..app.loop import run_to_end
 from ..doors.answering import Stop
 from ..doors.live import GRACE_S
 
@@ -77,7 +78,7 @@ def from_plain_code(run: Coroutine[Any, Any, T]) -> T:
     """The outcome of a run, for code that is not asynchronous. Where an event loop runs in this thread already, the run
     has a thread of its own, with the context variables of whoever calls; an interrupt cancels it first."""
     if _running_loop() is None:
-        return asyncio.run(run)
+        return run_to_end(run)
     from concurrent.futures import ThreadPoolExecutor
     from contextvars import copy_context
 
@@ -93,7 +94,7 @@ def from_plain_code(run: Coroutine[Any, Any, T]) -> T:
         return await run
 
     with ThreadPoolExecutor(1, "halo run") as pool:
-        outcome = pool.submit(copy_context().run, asyncio.run, noted())
+        outcome = pool.submit(copy_context().run, run_to_end, noted())
         try:
             return outcome.result()
         except BaseException:

@@ -1,4 +1,4 @@
-"""Work that blocks, done in a thread, which a cancelled call stops.
+"""Work that blocks, done in a thread, which a cancelled call stops; and coroutines that may refuse to stop.
 
 Owns the way from a provider's coroutine to a thread and back. The work is given a `Stop` and looks at it wherever it
 may stop; a cancelled call waits until the work has stopped, so that nothing of it goes on behind the run's back.
@@ -12,7 +12,7 @@ from contextlib import suppress
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import Future
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from typing import Any, TypeVar
 
     T = TypeVar("T")
@@ -73,6 +73,20 @@ async def in_thread(work: Callable[[Stop], T]) -> T:
         await _ended(doing)
         if not doing.done():
             _threads().replace_one(doing)
+        raise
+
+
+async def held(work: Awaitable[T]) -> T:
+    """What somebody's own coroutine gives, or raises. Where the caller is cancelled so is the coroutine, and one that
+    does not let itself be cancelled is left behind after `GRACE_S`."""
+    import asyncio
+
+    doing = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(doing)
+    except asyncio.CancelledError:
+        doing.cancel()
+        await _ended(doing)
         raise
 
 

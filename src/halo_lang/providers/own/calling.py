@@ -14,13 +14,13 @@ import json
 from ...boundary.host import ConfigError, Given, ToolError
 from ...catalog.describe import value_error
 from ..arguments import refuse_arguments
-from ..blocking import in_thread
+from ..blocking import held, in_thread
 from ..results import bounded
 from .types import fitted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import Any
 
     from ...catalog.describe import Method, Provider, Setting
@@ -142,12 +142,24 @@ def plain(value: object) -> Value:
 
 
 async def _value_of(function: Callable[..., Any], named: Mapping[str, Any]) -> Any:
+    value: Any
     if inspect.iscoroutinefunction(function):
-        return await function(**named)
-    value, error = await in_thread(lambda _: _outcome(function, named))
+        value, error = function(**named), None
+    else:
+        value, error = await in_thread(lambda _: _outcome(function, named))
+    if error is None and inspect.isawaitable(value):
+        value, error = await held(_awaited(value))
     if error is not None:
         raise error
-    return await value if inspect.isawaitable(value) else value
+    return value
+
+
+async def _awaited(value: Awaitable[Any]) -> tuple[Any, BaseException | None]:
+    """What a coroutine gives, or raises: some exceptions would leave its task for the event loop."""
+    try:
+        return await value, None
+    except (Exception, SystemExit) as error:
+        return None, error
 
 
 def _outcome(function: Callable[..., Any], named: Mapping[str, Any]) -> tuple[Any, BaseException | None]:
