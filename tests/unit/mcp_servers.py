@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from halo_lang.app.above import file_above
 from halo_lang.boundary.host import Environment, Given, ProviderHost
 from halo_lang.providers.mcp import Mcp
 
@@ -24,9 +25,8 @@ ECHO = {"text": "hi"}
 
 def host(folder: Path, process: dict[str, str] | None = None, project: dict[str, str] | None = None) -> ProviderHost:
     """A host with a program in `folder`."""
-    return ProviderHost(
-        folder, folder, (), Environment(dict(os.environ) if process is None else process, project or {})
-    )
+    environment = Environment(dict(os.environ) if process is None else process, project or {})
+    return ProviderHost(folder, folder, (), environment, lambda name: file_above(name, str(folder)))
 
 
 def raw_settings(mode: str, folder: Path, **more: Any) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from mcp_servers import RAW, echoed, host, notes
 
+from halo_lang.app import above
 from halo_lang.app.project import read_project
 from halo_lang.boundary.host import ConfigError
-from halo_lang.providers import above
 from halo_lang.providers.mcp import Mcp
 from halo_lang.providers.mcp.config import read_server
 

@@ -17,6 +17,7 @@ from ..check.program import AgentCall, ToolCall
 from ..check.reach import calls_of, reach
 from ..language.record import Record, replace
 from ..plan.totals import limited_agents
+from .above import file_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -194,7 +195,14 @@ def start_tools(
 ) -> dict[str, ProviderInstance]:
     """Starts the tools named by `settings`; `own` are providers that were registered in code. Raises `ConfigError` with
     the tool's name."""
-    host = ProviderHost(file.resolve().parent, Path.cwd(), (file.absolute(), file.resolve()), environment)
+    folder = file.resolve().parent
+    host = ProviderHost(
+        folder,
+        Path.cwd(),
+        (file.absolute(), file.resolve()),
+        environment,
+        lambda name: file_above(name, str(folder)),
+    )
     started: dict[str, ProviderInstance] = {}
     for name, given in settings.items():
         tool = program.tools[name]

@@ -12,7 +12,7 @@ from ..boundary.host import ConfigError
 from ..catalog.prices import lookup, prices_date, read_overrides, table_digest
 from ..language.diagnostics import did_you_mean
 from ..language.record import Record
-from ..providers.above import file_above
+from .above import file_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

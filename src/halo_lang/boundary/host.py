@@ -49,12 +49,14 @@ class ProviderHost(Record):
 
     `base` is the folder of the `.halo` file, `working` the working folder (where `.halo/` stands), `program_files` the
     files of the program, `environment` all variables (for a harmless few that a command needs; never hand them on).
+    `project_file` gives the nearest file of a name beside the program or above it, or None; it may raise `ConfigError`.
     """
 
     base: Path
     working: Path
     program_files: tuple[Path, ...]
     environment: Environment
+    project_file: Callable[[str], str | None] | None = None
 
 
 class Given(Record):

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 from ...boundary.host import ConfigError
 from ...language.diagnostics import did_you_mean
 from ...language.record import Record, replace
-from ..above import file_above
 from ..processes import HARMLESS, harmless_variables
 from .text import one_line
 
@@ -113,7 +112,7 @@ def _by_command(entry: Mapping[str, Any], base: Server, host: ProviderHost) -> S
     else:
         found = shutil.which(command, path=variables.get("PATH", os.defpath))
     if found is None:
-        file = file_above(FILE, str(host.base))
+        file = _file(host)
         names = [] if file is None else list(_servers(file))
         near = did_you_mean(command, names)
         known = "" if file is None else f", and {file} knows no server of that name{f'; {near}' if near else ''}"
@@ -130,7 +129,7 @@ def _by_command(entry: Mapping[str, Any], base: Server, host: ProviderHost) -> S
 def _from_file(name: str, host: ProviderHost) -> tuple[str, dict[str, Any], dict[str, str]] | None:
     """What `.mcp.json` beside the program or above it says of a name: the file's folder, the server's entry with its
     variables replaced, and these variables' values. None where there is no such file or name."""
-    file = file_above(FILE, str(host.base))
+    file = _file(host)
     servers = {} if file is None else _servers(file)
     if file is None or name not in servers:
         return None
@@ -149,6 +148,10 @@ def _from_file(name: str, host: ProviderHost) -> tuple[str, dict[str, Any], dict
     if "url" not in made:
         made.setdefault("args", [])
     return os.path.dirname(file), made, {n: v for n, v in secrets.items() if n not in HARMLESS}
+
+
+def _file(host: ProviderHost) -> str | None:
+    return None if host.project_file is None else host.project_file(FILE)
 
 
 def _servers(file: str) -> dict[str, Any]:
