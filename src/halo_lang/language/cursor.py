@@ -126,9 +126,10 @@ class Cursor:
         """Lets go of tokens that have been read, if they are many, so that a large file's tokens and its tree are not
         both held as a whole. The last one stays, for its place."""
         read = self.i - 1
-        if read * 8 > len(self.texts):
-            for items in (self.texts, self.kinds, self.starts, self.ends):
-                del items[:read]
+        if read * 2 > len(self.texts):
+            # By a copy: what a list lets go of itself stays with the process.
+            self.texts, self.kinds = self.texts[read:], self.kinds[read:]
+            self.starts, self.ends = self.starts[read:], self.ends[read:]
             self.i = 1
 
     # What stands here

@@ -101,6 +101,8 @@ def _parse(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
     declarations: list[Declaration] = []
     more = False
     others = forbidden_characters(tokens, text, MAX_PROBLEMS + 1) + long_names(tokens)
+    comments = comment_nodes(tokens, text)
+    del tokens  # the cursor lets go of them as they are read
     try:
         while c.kinds[c.i] != END:
             _declaration(c, declarations)
@@ -116,7 +118,7 @@ def _parse(source: Source) -> tuple[Program, tuple[Diagnostic, ...]]:
         end = found[-1].span.end
         message = f"there are more errors: only the first {MAX_PROBLEMS:,} are shown"
         found.append(Diagnostic("SYNTAX", message, Span(end, end)))
-    program = Program(tuple(declarations), comment_nodes(tokens, text), frozenset(c.lost))
+    program = Program(tuple(declarations), comments, frozenset(c.lost))
     return program, tuple(found)
 
 
