@@ -184,7 +184,8 @@ def test_one_is_removed_unless_its_run_is_paused(halo: Commands) -> None:
     assert not Path(file_of(RECORDINGS, RUN)).exists()
     begin('pipeline P(x: Any) -> Result:\n  x\n    |! yield("Go?")\n', World(), run_id=RUN)
     refused = halo("recordings", "rm", RUN)
-    assert (refused.code, refused.err) == (1, f"error: the run {RUN} is paused: end it first with `halo resume`\n")
+    way_out = "end it with `halo resume`, or give it up with `halo runs rm`"
+    assert (refused.code, refused.err) == (1, f"error: the run {RUN} is paused: {way_out}\n")
     assert Path(file_of(RECORDINGS, RUN)).exists()
 
 

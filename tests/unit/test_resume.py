@@ -768,6 +768,39 @@ TWO = (
 )
 
 
+def test_a_paused_run_can_be_given_up(halo: Commands) -> None:
+    halo.write("t.halo", QUIET)
+    run_id, _ = halo.begun("t.halo", "x=on")
+    gone = halo("runs", "rm", run_id)
+    assert (gone.code, gone.out, gone.err) == (0, "", "")
+    assert halo("runs", "--json").document["runs"] == []
+    assert f"{run_id}  cancelled  P (t.halo)" in halo("recordings").out
+    assert halo("resume", run_id, "--yes").err.startswith("error: RESUME_CONFLICT")
+    assert halo("replay", "t.halo", run_id).code == 0
+    again = halo("runs", "rm", run_id)
+    assert (again.code, again.err) == (1, f"error: there is no paused run {run_id}; `halo runs` lists them\n")
+
+
+def test_a_damaged_run_can_be_given_up_and_one_under_way_cannot(halo: Commands) -> None:
+    halo.write("t.halo", QUIET)
+    run_id, _ = halo.begun("t.halo", "x=on")
+    journal = run_store().claim(run_id)
+    held = halo("runs", "rm", run_id)
+    assert (held.code, held.err.split(":")[1].strip()) == (1, "RESUME_CONFLICT")
+    journal.append(b"no line\n")
+    journal.release()
+    assert halo("runs", "--json").document["runs"][0]["status"] == "damaged"
+    assert halo("runs", "rm", run_id).code == 0
+    assert halo("runs", "--json").document["runs"] == []
+
+
+@pytest.mark.parametrize("words", [("rm",), ("list", RUN), ("rm", "../x"), ("rm", RUN)])
+def test_runs_that_cannot_be_given_up(words: tuple[str, ...], halo: Commands) -> None:
+    said = halo("runs", *words)
+    assert (said.out, said.err.startswith("error: "), said.err.count("\n")) == ("", True, 1)
+    assert said.code == (2 if words in (("rm",), ("list", RUN)) else 1)
+
+
 def test_waits_of_one_stage_are_told_apart_by_their_scope_and_attachments(halo: Commands) -> None:
     asks = 'pipeline A(x: Any) -> Result:\n  x\n    |! yield("Send?", [x])\n'
     halo.write("t.halo", asks + "pipeline P(x: List) -> Result:\n  x\n    |* each(y in x) => A(y)\n")

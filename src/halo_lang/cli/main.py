@@ -23,7 +23,7 @@ COMMANDS = {
     "debug": "runs a pipeline stage by stage",
     "replay": "runs a recorded run again, calling nothing",
     "resume": "goes on with a paused or crashed run",
-    "runs": "lists the paused runs",
+    "runs": "lists the paused runs, or gives one up",
     "signal": "sends an event to a run",
     "recordings": "lists, shows, exports and removes recordings",
     "test": "runs the tests of files",

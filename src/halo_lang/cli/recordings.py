@@ -147,7 +147,8 @@ def _remove(path: str, options: Namespace) -> int:
     if is_under_way(path):
         raise CommandError(f"the run {options.run} is still under way")
     if options.run in kept_runs():
-        raise CommandError(f"the run {options.run} is paused: end it first with `halo resume`")
+        ways = "end it with `halo resume`, or give it up with `halo runs rm`"
+        raise CommandError(f"the run {options.run} is paused: {ways}")
     os.unlink(path)
     return 0
 

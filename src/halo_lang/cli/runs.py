@@ -1,4 +1,5 @@
-"""`halo runs`: the runs that are paused or were interrupted, what they wait for, and since when (runs.md §5)."""
+"""`halo runs`: the runs that are paused or were interrupted, what they wait for, and since when; `rm RUN` gives one up
+(runs.md §5)."""
 
 from __future__ import annotations
 
@@ -6,13 +7,15 @@ import sys
 
 from ..app.kept import read_journal
 from ..app.waits import public_wait
-from ..boundary.recording import RecordingError
-from ..doors.folder import file_of
-from ..doors.recordings import is_under_way
-from ..doors.stores import RunUnknown
+from ..boundary.recording import RecordingError, encoded, finish_line
+from ..doors.folder import KeepingError, file_of
+from ..doors.recordings import is_under_way, reopened_recording
+from ..doors.stores import RunConflict, RunUnknown
 from .ending import shown_wait
+from .failing import CommandError
 from .keep import RUNS, kept_runs, run_store
 from .output import visible, write_document
+from .recorded import RECORDINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,12 +23,28 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+EXAMPLE = """For example:
+
+  halo runs
+  halo runs --json
+  halo runs rm 6f9696ef-1c2b-4c47-9a1e-3f0c2d1b9a77
+"""
+
+
 def configure(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "action", metavar="ACTION", nargs="?", choices=("list", "rm"), default="list", help="list (the default) or rm"
+    )
+    parser.add_argument("run", metavar="RUN", nargs="?", help="the run's id")
     parser.add_argument("--json", action="store_true", help="one JSON document")
-    parser.epilog = "For example:\n\n  halo runs\n  halo runs --json"
+    parser.epilog = EXAMPLE
 
 
 def execute(options: Namespace) -> int:
+    if (options.run is None) != (options.action == "list"):
+        raise CommandError("`halo runs rm` takes a run, and `halo runs` none", 2)
+    if options.action == "rm":
+        return _give_up(options.run)
     store = run_store()
     runs = []
     for run_id in kept_runs():
@@ -45,6 +64,29 @@ def execute(options: Namespace) -> int:
             print(visible(f"  {run['message']}"))
     if not runs and not options.quiet:
         print("there are no paused runs", file=sys.stderr)
+    return 0
+
+
+def _give_up(run_id: str) -> int:
+    """Gives up a paused, interrupted or damaged run: its recording says that it was cancelled, its journal goes."""
+    try:
+        journal = run_store().claim(run_id)
+        try:
+            recording = reopened_recording(RECORDINGS, run_id)
+            if recording is not None:
+                recording.append(encoded(finish_line("cancelled", None, None)))
+                recording.close()
+            journal.delete()
+        finally:
+            journal.release()
+    except RunUnknown:
+        raise CommandError(f"there is no paused run {run_id}; `halo runs` lists them") from None
+    except RunConflict:
+        raise CommandError(f"the run {run_id} is being resumed, or is still running", code="RESUME_CONFLICT") from None
+    except RecordingError as trouble:
+        raise CommandError(trouble.message, code=trouble.code) from None
+    except KeepingError as trouble:
+        raise CommandError(trouble.message) from None
     return 0
 
 
