@@ -9,6 +9,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 import psycopg
@@ -42,7 +43,7 @@ def started(folder: Path, tries: int = 6) -> PostgresServer:
     """The server whose data is in a folder. Its package gives it ten seconds to start, which a busy machine may take;
     then it is there at the next try."""
     try:
-        return get_server(folder)
+        return get_server(folder, cleanup_mode="delete")
     except subprocess.SubprocessError:
         if tries <= 1:
             raise
@@ -50,11 +51,11 @@ def started(folder: Path, tries: int = 6) -> PostgresServer:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a database of this worker's own, as a superuser. Workers share one server."""
-    folder = tmp_path_factory.getbasetemp()
-    shared = folder.parent if os.environ.get("PYTEST_XDIST_WORKER") else folder
-    running = started(shared / "postgres")
+def server() -> Iterator[str]:
+    """The address of a database of this worker's own, as a superuser. Workers share one server. Its folder is none of
+    pytest's: another pytest that begins closes those to the user as whom the server of a root runs."""
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID", os.getpid())
+    running = started(Path(gettempdir()) / f"halo-postgres-{session}")
     name = f"halo_{os.getpid()}"
     with psycopg.connect(running.get_uri(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
