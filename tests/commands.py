@@ -242,4 +242,4 @@ def _control(handle: int) -> None:
     fcntl.ioctl(handle, termios.TIOCSCTTY, 0)
 
 
-SIGHUP, SIGINT, SIGTERM = signal.SIGHUP, signal.SIGINT, signal.SIGTERM
+SIGHUP, SIGINT, SIGKILL, SIGTERM = signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import SIGHUP, SIGINT, SIGTERM, Started, halo
+from commands import SIGHUP, SIGINT, SIGKILL, SIGTERM, Started, halo
 from servers.scripted import ModelServer, Reply
 
 TALK = "agent A [local/scripted]\npipeline P(x: String) -> Result:\n  x\n    |> A.one()\n    |> A.two()\n"
@@ -170,3 +170,35 @@ def test_a_failed_branch_leaves_no_request_behind(tmp_path: Path) -> None:
         server.wait_for_leaver()
     assert ended.code == 1
     assert "MODEL_ERROR" in ended.err
+
+
+def test_a_spend_limit_holds_over_crashes(tmp_path: Path) -> None:
+    """Each request that died with its process may have been billed."""
+    (tmp_path / "halo.toml").write_text('[prices]\n"local/scripted" = {input = 1.0, output = 2.0}\n')
+    (tmp_path / "p.halo").write_text(
+        "policy Cap : MaxSpend(0.009)\nagent A [local/scripted, max_tokens: 1000]\n  requires Cap\n"
+        'pipeline P(x: Any) -> Result:\n  x\n    |> A.one("Say.")\n'
+    )
+    sent, reserved = [], 0
+    with ModelServer(HANG) as server:
+        words = ["run", "p.halo", "x=1", "--checkpoint"]
+        while True:
+            with Started(tmp_path, *words, env=server.environment) as started:
+                while not (asked := server.asked.acquire(timeout=0.02)) and started.process.poll() is None:
+                    pass
+                if asked:
+                    sent.append(server.bodies[-1]["max_tokens"])
+                    started.send(SIGKILL)
+                ended = started.end()
+            if not asked:
+                break
+            (journal,) = (tmp_path / ".halo" / "runs").glob("*.jsonl")
+            lines = [json.loads(line) for line in journal.read_text().splitlines()]
+            reserved = sum(line["amount"] for line in lines if line["type"] == "reserved")
+            assert reserved <= 9_000_000
+            words = ["resume", journal.stem]
+    assert sent[:2] == [1000, 1000]
+    assert 256 <= sent[2] < 1000  # lowered to what is left
+    assert len(sent) == 3
+    assert (ended.code, "error SPEND_LIMIT" in ended.err) == (1, True), ended
+    assert f"up to ${reserved / 1e9:.4f} more for requests that got no answer" in ended.err

@@ -623,6 +623,35 @@ def test_what_was_reserved_without_an_answer_counts_on() -> None:
     assert (journaled.spent, journaled.unsettled) == (8, 5 + 40)
 
 
+def test_what_was_reserved_counts_on_over_each_crash_and_pause() -> None:
+    """A resumed run asks the same again, and reserves for it again: neither that nor its answer settles what came
+    before."""
+    from halo_lang.app.kept import read_journal
+
+    begin(CAPPED, World(lambda asked: Answer("x", cost=7)), run_id=RUN)
+    path = Path(f".halo/runs/{RUN}.jsonl")
+    began = path.read_bytes()
+    reserved = encoded({"type": "reserved", "target": "A.two", "scope": [], "amount": 50})
+    resumed = encoded({"type": "resume", "at": "2026-11-30T12:00:00Z"})
+    answered = {
+        "type": "call",
+        "kind": "agent",
+        "target": "A.two",
+        "scope": [],
+        "asked": "",
+        "value": "x",
+        "cost": 1e-9,
+    }
+    for lines, unsettled in (
+        ([reserved, resumed], 50),
+        ([reserved, resumed, reserved], 100),
+        ([reserved, resumed, reserved, resumed, reserved, encoded(answered)], 100),
+        ([reserved, resumed, reserved, encoded(answered), resumed, resumed], 50),
+    ):
+        path.write_bytes(began + b"".join(lines))
+        assert read_journal(run_store().peek(RUN)).unsettled == unsettled
+
+
 # Damage ----------------------------------------------------------------------------------------------------------
 
 WRONG: tuple[Any, ...] = (None, True, 0, 1.5, float("inf"), "x", [], [1], {}, {"a": 1}, [{}], [None])

@@ -258,6 +258,9 @@ class _Reading:
                 self._waits = {place_of_wait(wait): wait for wait in waits_in(line, lambda: number)}
             case "resume":
                 self._finish, self._resumed = None, number
+                # What was reserved before gets no answer any more, though the same be asked again.
+                self._unsettled += sum(self._reserved.values())
+                self._reserved.clear()
             case "signal":
                 _signal(line, number)
             case "changed":

@@ -11,7 +11,7 @@ import os
 import re
 import stat
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 from ..boundary.host import HaloError
 from ..boundary.recording import MAX_LINE, RecordingError
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAME = ".halo"
+
+UNNAMED = ".new"
+"""The end of a file's name before it gets its own."""
 
 PATIENCE_S = 0.2
 """How long a lock is tried for. Who only looks at a file, or adds a line to it, holds its lock for less."""
@@ -266,10 +269,36 @@ class AppendFile:
             return  # reading drops a torn last line
 
 
-def remove_abandoned(folder: str) -> None:
-    """Removes files `*.new` whose process died before they were given their names."""
+@contextmanager
+def new_file(path: str, *, must_lock: bool = False) -> Iterator[AppendFile]:
+    """A new file, locked for this process, that gets its name at the block's end: nobody finds it before it is locked
+    and holds what it is to begin with. Raises `KeepingError`, also where the name is taken; then no file is left."""
+    try:
+        _remove_abandoned(os.path.dirname(path))
+        made = AppendFile(f"{path}{UNNAMED}", new=True)
+    except OSError as trouble:
+        raise KeepingError(f"{path}: cannot be made: {trouble.strerror}") from None
+    try:
+        if not made.lock() and must_lock:
+            raise KeepingError(f"{path}: cannot be locked")
+        yield made
+        if os.path.lexists(path):
+            raise KeepingError(f"{path}: is there already")
+        os.rename(made.path, path)
+        made.path = path
+    except BaseException as trouble:
+        with suppress(OSError):
+            os.unlink(made.path)
+        made.close()
+        if isinstance(trouble, OSError):
+            raise KeepingError(f"{path}: cannot be made: {trouble.strerror}") from None
+        raise
+
+
+def _remove_abandoned(folder: str) -> None:
+    """Removes files whose process died before they were given their names."""
     for name in os.listdir(folder):
-        if name.endswith(".new"):
+        if name.endswith(UNNAMED):
             path = os.path.join(folder, name)
             with suppress(OSError):
                 if time.time() - os.lstat(path).st_mtime > ABANDONED_S and not is_locked(path):

@@ -19,6 +19,7 @@ from .folder import (
     last_lines,
     lines_of,
     made_folder,
+    new_file,
     run_ids,
 )
 
@@ -92,15 +93,8 @@ def new_recording(
     run that is `paused` or under way. It stays locked while it is open. Raises `KeepingError`."""
     path = file_of(made_folder(folder), run_id)
     _prune(folder, max(keep - 1, 0), paused or (lambda _: False))
-    while True:
-        try:
-            made = AppendFile(path, new=True)
-        except OSError as trouble:
-            raise KeepingError(f"{path}: cannot be made: {trouble.strerror}") from None
-        made.lock()  # without locks nothing tells that the run is under way
-        if made.is_still_there():
-            return made
-        made.close()  # another run, just starting, took it for an old one before it was locked
+    with new_file(path) as made:  # what another run, just starting, finds without a lock, it throws away
+        return made
 
 
 def reopened_recording(folder: str, run_id: str) -> AppendFile | None:

@@ -18,7 +18,7 @@ from .folder import (
     found_file,
     lines_of,
     made_folder,
-    remove_abandoned,
+    new_file,
     run_ids,
 )
 
@@ -46,27 +46,10 @@ class FileRunStore:
 
     def create(self, run_id: str, lines: Iterable[bytes] = ()) -> RunJournal:
         path = file_of(made_folder(self._folder), run_id)
-        try:
-            remove_abandoned(self._folder)
-            file = AppendFile(f"{path}.new", new=True)
-        except OSError as trouble:
-            raise KeepingError(f"{path}: cannot be made: {trouble.strerror}") from None
-        try:
-            if not file.lock():
-                raise KeepingError(f"{path}: cannot be locked")
+        with new_file(path, must_lock=True) as file:
             _append_all(file, lines)
             file.sync()
-            if os.path.lexists(path):
-                raise KeepingError(f"{path}: is there already")
-            os.rename(file.path, path)
-            file.path = path
-            _sync_folder(self._folder)
-        except OSError as trouble:
-            _forget(file)
-            raise KeepingError(f"{path}: cannot be made: {trouble.strerror}") from None
-        except KeepingError:
-            _forget(file)
-            raise
+        _sync_folder(self._folder)
         return _FileJournal(file)
 
     def claim(self, run_id: str) -> RunJournal:
@@ -214,12 +197,6 @@ def _append_all(file: AppendFile, lines: Iterable[bytes]) -> None:
             file.append(b"".join(pending))
             pending.clear()
     file.append(b"".join(pending))
-
-
-def _forget(file: AppendFile) -> None:
-    with suppress(OSError):
-        os.unlink(file.path)
-    file.close()
 
 
 def _sync_folder(path: str) -> None:
