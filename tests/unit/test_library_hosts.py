@@ -35,10 +35,11 @@ from halo_lang import (
     ToolUse,
     loads,
 )
-from halo_lang.replay import Recorder
+from halo_lang.replay import Recorder, read_recording, replay_mocks
 
 ONE = "agent A [mine/x]\npipeline P(x: Any) -> Result:\n  x\n    |> A.one() as one\n"
 ASKS = ONE + '    |! yield("Keep {{one}}?") as kept\n    |> A.two()\n    |> System.Publish("two")\n'
+HEARS = ASKS + "    ~> listen(Chat.Said) as said\n"
 SAYS = "pipeline P(x: Any) -> Result:\n  x\n"
 DEEP: list[Any] = []
 for _ in range(5000):
@@ -112,6 +113,51 @@ async def test_values_are_copies_and_tuples_are_lists() -> None:
 def test_a_mock_that_means_nothing_is_refused(mocks: dict[str, object]) -> None:
     with pytest.raises(HaloError):
         HaloRuntime().mock_all(mocks)
+
+
+@pytest.mark.parametrize(
+    ("key", "help_"),
+    [
+        ("AA", "; did you mean `A`?"),
+        ("A.onne", "; did you mean `A.one`?"),
+        ("yeild", "; did you mean `yield`?"),
+        ("Chat.Sad", "; did you mean `Chat.Said`?"),
+        ("Nothing", ""),
+    ],
+)
+def test_a_mock_that_nothing_asks_for_is_refused_before_anything_is_called(key: str, help_: str) -> None:
+    program = loads(HEARS)
+    refused = [
+        lambda: HaloRuntime().load(program).mock_all({"A": 1, key: 1}),
+        lambda: HaloRuntime().mock_all({"A": 1, key: lambda call: 1}).load(program),
+    ]
+    for attempt in refused:
+        with pytest.raises(HaloError) as raised:
+            attempt()
+        assert (raised.value.code, raised.value.message) == (
+            "CONFIG",
+            f"nothing in program.halo asks for the mock `{key}`{help_}",
+        )
+    fine = {"A": 1, "A.one": 2, "yield": True, "approval": True, "Chat": 1, "Chat.Said": 1, "System.Now": "now"}
+    HaloRuntime().mock_all(fine).load(program).mock_all(fine)
+
+
+async def test_mocks_of_a_recording_may_speak_of_calls_that_a_program_no_longer_has(tmp_path: Path) -> None:
+    run_id = str(uuid.uuid4())
+    recorder = Recorder(tmp_path, run_id)
+    recorder.start("P", {"x": 1})
+    await (
+        HaloRuntime(recorder=recorder.record, on_yield=lambda call: True, on_listen=lambda call: 1)
+        .register_model("mine", lambda request: "a")
+        .load(loads(HEARS))
+        .run(args={"x": 1})
+    )
+    recorder.finish(status="completed")
+    mocks = replay_mocks(read_recording(tmp_path, run_id))
+    assert "A.one" in mocks
+    HaloRuntime().mock_all(mocks).load(loads(SAYS)).mock_all(mocks)
+    with pytest.raises(HaloError, match="asks for the mock `A`"):
+        HaloRuntime().mock_all(mocks).mock_all({"A": 1}).load(loads(SAYS))
 
 
 async def test_a_mock_may_be_a_function_that_gives_a_value_or_an_answer() -> None:

@@ -1,16 +1,15 @@
 """The answers of `--mock FILE.json` (cli.md): read, and held to what the program asks for.
 
-Owns the reading of such a file. A key that answers nothing is most likely a slip, and is named. Read `doors/mock.py`
-for what an answer may be.
+Owns the reading of such a file. A key that answers nothing is most likely a slip, and is named (`check/unasked.py`).
+Read `doors/mock.py` for what an answer may be.
 """
 
 from __future__ import annotations
 
 import sys
 
-from ..check.file_tests import Asked
+from ..check.unasked import unasked
 from ..doors.mock import mock_problem
-from ..language.diagnostics import did_you_mean
 from ..language.source import MAX_BYTES
 from ..language.values import read_json
 from .failing import CommandError
@@ -21,9 +20,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..check.program import CheckedProgram
     from ..language.values import Value
-
-ALWAYS = ("yield", "approval", "System.Now", "System.Wait", "System.Publish")
-"""What a mock file may answer in any program."""
 
 
 def mock_answers(name: str, program: CheckedProgram, *, quiet: bool = False) -> dict[str, Value]:
@@ -43,18 +39,6 @@ def mock_answers(name: str, program: CheckedProgram, *, quiet: bool = False) -> 
     if problem is not None or not isinstance(answers, dict):
         raise CommandError(f"{name}: {problem}", 2)
     if not quiet:
-        _name_the_unasked(name, list(answers), program)
+        for key, near in unasked(answers, program):
+            print(f"warning: {name}: nothing asks for `{visible(key)}`{f'; {near}' if near else ''}", file=sys.stderr)
     return answers
-
-
-def _name_the_unasked(name: str, keys: list[str], program: CheckedProgram) -> None:
-    asked = Asked(program.pipelines)
-    known = [*ALWAYS, *asked.events, *program.agents, *program.tools, *asked.methods]
-    for key in keys:
-        owner, _, method = key.partition(".")
-        tool = program.tools.get(owner)
-        is_a_method = tool is not None and (tool.methods is None or tool.method(method) is not None)
-        if key in known or is_a_method or (asked.any_event and owner not in known):
-            continue
-        near = did_you_mean(key, known)
-        print(f"warning: {name}: nothing asks for `{visible(key)}`{f'; {near}' if near else ''}", file=sys.stderr)

@@ -150,6 +150,11 @@ def replay_mocks(
     return dict.fromkeys(keys, answer)
 
 
+def is_of_a_recording(mock: object) -> bool:
+    """Whether a mock is one that `replay_mocks` made."""
+    return isinstance(mock, _Answers)
+
+
 class _Answers:
     """The recorded answers, each used once."""
 

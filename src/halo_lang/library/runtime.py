@@ -22,6 +22,7 @@ from ..app.underway import What
 from ..boundary.call import Answer
 from ..boundary.host import ConfigError, Environment, Handlers
 from ..boundary.recording import RecordingError
+from ..check.unasked import unasked
 from ..doors.folder import KeepingError, is_run_id
 from ..doors.keeping import Keeper
 from ..doors.mock import mock_problem
@@ -32,12 +33,12 @@ from .events import Event, EventStream, Watching
 from .given import given_arguments, given_value
 from .leaving import GRACE_S, Stoppable, from_plain_code
 from .program import Program
-from .recordings import recorded_call
+from .recordings import is_of_a_recording, recorded_call
 from .result import RunResult, public_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
     from typing import Any, Self
 
     from ..app.own import Own, OwnModel
@@ -94,14 +95,17 @@ class HaloRuntime:
         self.recording: ReadRecording | None = None
         """The recording that the mocks answer from, where the marker `halo_replay` gave one."""
         self._mocks: dict[str, Value | Callable[[Call], Answer]] = {}
+        self._mocks_by_hand: set[str] = set()
         self._own: dict[str, Own] = {}
         self._models: dict[str, OwnModel] = {}
         self._under_way: dict[str, Stoppable] = {}
 
     def load(self, program: Program) -> Self:
-        """The program to run, from `halo_lang.load`. Gives the runtime itself."""
+        """The program to run, from `halo_lang.load`. Gives the runtime itself. Raises `HaloError` (`CONFIG`) where a
+        mock was given that nothing in the program asks for."""
         if not isinstance(program, Program):
             raise HaloError("", "a runtime takes a program, not its path: HaloRuntime().load(load('tidy.halo'))")
+        _hold_to(program, sorted(self._mocks_by_hand))
         self._program = program
         return self
 
@@ -110,11 +114,17 @@ class HaloRuntime:
         `yield`, an event or `approval`; what none covers is. An answer is a value, `{"sequence": [a, b]}` (one after
         the other in each scope, the last again and again), `{"error": "message"}`, or a function that gets the `Call`
         and gives a value or an `Answer`; what it raises comes out of the run. Gives the runtime itself. Raises
-        `HaloError` for what is no JSON."""
+        `HaloError` (`CONFIG`) for what is no JSON, and, here or in `load`, whichever is second, for a key that
+        nothing in the program asks for; what `replay_mocks` made may speak of calls that a program no longer has."""
         values = {key: given_value(mock, f"the mock of `{key}`") for key, mock in mocks.items() if not callable(mock)}
         problem = mock_problem(values)
         if problem is not None:
             raise HaloError("CONFIG", problem)
+        by_hand = [key for key, mock in mocks.items() if not is_of_a_recording(mock)]
+        if self._program is not None:
+            _hold_to(self._program, by_hand)
+        self._mocks_by_hand.difference_update(mocks)
+        self._mocks_by_hand.update(by_hand)
         self._mocks.update(values)
         self._mocks.update({key: _answering(key, mock) for key, mock in mocks.items() if callable(mock)})
         return self
@@ -286,6 +296,14 @@ class HaloRuntime:
     def _tell(self, line: Mapping[str, Any]) -> None:
         if self._recorder is not None:
             self._recorder(recorded_call(line))
+
+
+def _hold_to(program: Program, keys: Iterable[str]) -> None:
+    """Refuses mocks that nothing asks for: what they were meant for would be called for real."""
+    for key, near in unasked(keys, program.checked):
+        raise HaloError(
+            "CONFIG", f"nothing in {program.path} asks for the mock `{key[:80]}`{f'; {near}' if near else ''}"
+        )
 
 
 def _answering(key: str, mock: Callable[[Call], Any]) -> Callable[[Call], Answer]:
