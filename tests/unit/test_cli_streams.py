@@ -245,3 +245,15 @@ def test_a_working_folder_that_is_gone_is_one_message(tmp_path: Path) -> None:
     ended = plain(shell(tmp_path, f"cd {gone}; rmdir {gone}; halo run {tmp_path}/p.halo x=1 2>&1; echo $?"))
     assert ended.out.splitlines()[-1] == "1"
     assert os.path.exists(tmp_path / "p.halo")
+
+
+@pytest.mark.parametrize("command", ["plan p.halo --out", "test p.halo --junit"])
+def test_what_is_no_file_is_written_into_and_not_replaced(tmp_path: Path, command: str) -> None:
+    tested = PRINTS + 'test "it runs":\n  run P(x: "1")\n  mock A => "said"\n'
+    os.mkfifo(tmp_path / "pipe")
+    ended = plain(shell(program(tmp_path, tested), f"cat pipe > got & halo {command} pipe; wait"))
+    assert ended.code == 0, ended
+    assert (tmp_path / "pipe").is_fifo()
+    assert (tmp_path / "got").stat().st_size > 0
+    refused = plain(halo(tmp_path, *command.split(), "."))
+    assert (refused.code, "error: .: cannot be written: Is a directory" in refused.err) == (1, True), refused
