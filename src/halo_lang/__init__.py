@@ -122,6 +122,10 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
 def __getattr__(name: str) -> object:
     for home, names in _HOMES.items():
         if name in names:

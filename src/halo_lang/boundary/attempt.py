@@ -15,9 +15,12 @@ class AttemptFailed(HaloError):
 
     `code` is `MODEL_ERROR` or `MODEL_TIMEOUT`. `retry`: another attempt may succeed. `billed` is False where the
     attempt surely was not billed (no connection, 429, 5xx) and None where nobody can know (a time-out, a torn
-    stream). `retry_after_s` is how long the server asks to wait. A reply that came and cannot be used is no failed
-    attempt: it was billed, and is an `Answer` with `error` and `usage`.
+    stream): what it could have cost at most then counts as `unsettled`, and towards a spend limit. `retry_after_s` is
+    how long the server asks to wait; one that asks for more than a minute is not asked again. A reply that came and
+    cannot be used is no failed attempt: it was billed, and is an `Answer` with `error` and `usage`.
     """
+
+    __module__ = "halo_lang"
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ AGENT, TOOL, APPROVAL, YIELD, LISTEN = "agent", "tool", "approval", "yield", "li
 
 
 class Data(Record):
-    """A part of a prompt that came from outside: data, never instructions (language.md §6). `label` is its name."""
+    """A part of a prompt that came from outside: data, never instructions. `label` is its name."""
 
     text: str
     label: str | None = None
@@ -47,7 +47,6 @@ class Message(Record):
 
     A user's message has `parts`: instructions (`str`) and `Data`. An assistant's has its text as its only part, if
     any, and its `tool_uses`. A tool's has its result as one `Data`, the `tool_use_id` that it answers, and `failed`.
-    `question.py` keeps what it is as canonical JSON.
     """
 
     role: str
@@ -55,7 +54,7 @@ class Message(Record):
     tool_uses: tuple[ToolUse, ...] = ()
     tool_use_id: str = ""
     failed: bool = False
-    _canonical: str | None = None
+    _canonical: str | None = None  # what it is as canonical JSON: `question.py`
 
 
 MAX_WIRE_NAME = 64
@@ -79,7 +78,7 @@ class ToolOffer(Record):
 
 
 class ModelRequest(Record):
-    """One request to a model (tools.md §4). Times in seconds; `max_tokens` is always sent.
+    """One request to a model. Times in seconds; `max_tokens` is always sent.
 
     `model` is `provider/model`. `system` is the author's own text. `stream` is no part of what is asked; nor are
     `timeout_s` and `retries`.
@@ -113,8 +112,8 @@ class Call(Record):
     yield's `message`, `channel`, `attachments` and `timeout` (seconds or null). `request` is an agent's. `by` is the
     agent that chose a tool call and `id` its name for it. `effect` and `policies` (the names of those that want a
     person) are for an approval's prompt, and for a kept plan; `digest` binds an approved call to a file's content, and
-    `denied_paths` are the patterns of DenyArgs to try on the path that a tool really opens (tools.md §3). `limit` is
-    the spend limit of an agent's request, the lowest of all that hold (runs.md §6); a `shadow` answers nobody, and is
+    `denied_paths` are the patterns of DenyArgs to try on the path that a tool really opens. `limit` is
+    the spend limit of an agent's request, the lowest of all that hold; a `shadow` answers nobody, and is
     skipped where it does not fit. `described` is a tool's method as whoever calls it was told of it. `stage` is the
     number in a plan, `span` the place in the file.
     """
@@ -148,8 +147,8 @@ class Usage(Record):
 
 
 class Failure(Record):
-    """Why there is no value. `code` is one of runs.md §2; `message` is for a person and for a model, and holds
-    neither a secret nor a stack trace."""
+    """Why there is no value. `code` is one that `halo explain` knows; `message` is for a person and for a model, and
+    holds neither a secret nor a stack trace."""
 
     code: str
     message: str
@@ -160,7 +159,7 @@ class Answer(Record):
 
     An agent's `value` is the text of the answer (a mock may give any value), `tool_uses` the calls it asks for.
     `model` is the snapshot that answered. `cost` is in nano-dollars, None where there is no price; `unsettled` what
-    attempts without an answer may have cost (runs.md §6). An approval's value is
+    attempts without an answer may have cost. An approval's value is
     `{"approved": bool, "reason"?, "args"?, "all"?: pattern}`.
     """
 

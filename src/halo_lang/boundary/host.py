@@ -100,15 +100,27 @@ class HaloError(Exception):
     """What all errors are that Halo raises at whoever hosts it, and that its tools raise: something that the caller can
     mend. `code` is one of `halo explain`; `diagnostics` are those of a program that has errors."""
 
+    __module__ = "halo_lang"  # by which a traceback names it; the others of the library say so too
+
     def __init__(self, code: str, message: str, diagnostics: tuple[Diagnostic, ...] = ()) -> None:
         super().__init__(f"{code}: {message}" if code else message)
         self.code = code
         self.message = message
         self.diagnostics = diagnostics
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return _unpickled, (type(self), self.args), self.__dict__
+
+
+def _unpickled(kind: type[HaloError], args: tuple[object, ...]) -> HaloError:
+    """An error without its `__init__`, which takes other arguments than the message that an exception keeps."""
+    return kind.__new__(kind, *args)
+
 
 class ToolError(HaloError):
-    """A tool's failure, in words that a model can act on; never a secret, never a stack trace (tools.md §1)."""
+    """A tool's failure, in words that a model can act on; never a secret, never a stack trace."""
+
+    __module__ = "halo_lang"
 
     def __init__(self, message: str, code: str = "TOOL_ERROR") -> None:
         super().__init__("", message)

@@ -41,6 +41,8 @@ class KeepingError(HaloError):
     """What is to be kept cannot be written: a full disk, a folder that is not ours. A run store of one's own raises
     it too."""
 
+    __module__ = "halo_lang"
+
     def __init__(self, message: str) -> None:
         super().__init__("CONFIG", message)
 

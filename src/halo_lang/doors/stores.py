@@ -33,9 +33,13 @@ if TYPE_CHECKING:
 class RunUnknown(Exception):
     """No journal of that run is kept."""
 
+    __module__ = "halo_lang"
+
 
 class RunConflict(Exception):
     """Somebody else has the run's journal."""
+
+    __module__ = "halo_lang"
 
 
 class FileRunStore:

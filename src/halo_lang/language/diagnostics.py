@@ -17,10 +17,10 @@ WARNING = "warning"
 
 
 class Diagnostic(Record):
-    """One thing found in one place of one source (language.md §8).
+    """One thing found in one place of one source.
 
-    `code` is one of `codes.CODES`; `severity` is `"error"` or `"warning"`; `help` says how to mend it, where that is
-    known.
+    `code` is one that `halo explain` knows; `severity` is `"error"` or `"warning"`; `help` says how to mend it,
+    where that is known.
     """
 
     code: str

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from inspect import Signature
     from typing import Any, TypeVar, dataclass_transform
 
     R = TypeVar("R", bound="Record")
@@ -38,6 +39,17 @@ class _RecordType(type):
         if cls._fields:
             cls.__init__ = _first_init(cls)  # type: ignore[misc]
         return cls
+
+    @property
+    def __signature__(cls) -> Signature:
+        """What `inspect.signature` shows, made when somebody asks; instances do not have it."""
+        from inspect import Parameter, Signature, get_annotations
+
+        types = {f: t for c in reversed(cls.__mro__) for f, t in get_annotations(c).items()}
+        kind, empty = Parameter.POSITIONAL_OR_KEYWORD, Parameter.empty
+        return Signature(
+            [Parameter(f, kind, default=cls._defaults.get(f, empty), annotation=types[f]) for f in cls._fields]
+        )
 
     if TYPE_CHECKING:
         _fields: tuple[str, ...]

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class RunFailed(HaloError):
     """A run that failed; `result` is all of it."""
 
+    __module__ = "halo_lang"
+
     def __init__(self, code: str, message: str, result: RunResult) -> None:
         super().__init__(code, message)
         self.result = result
@@ -23,6 +25,8 @@ class RunFailed(HaloError):
 
 class LoopLimitError(RunFailed):
     """A run that failed because a loop's condition still held after its last try (`LOOP_LIMIT`)."""
+
+    __module__ = "halo_lang"
 
 
 __all__ = ["HaloError", "LoopLimitError", "RunFailed"]

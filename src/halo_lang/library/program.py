@@ -74,7 +74,7 @@ class Program:
         return pipelines[name]
 
     def plan(self, pipeline: str | None = None, *, input_tokens: int = INPUT_TOKENS) -> ProgramPlan:
-        """What a run of the pipeline could do and cost (plan.md). Raises `HaloError` for an unknown pipeline."""
+        """What a run of the pipeline could do and cost. Raises `HaloError` for an unknown pipeline."""
         day = today()
         name = self.pipeline(pipeline).name
         plan = make_plan(self.checked, name, lambda m: self.project.price(m, day), input_tokens)
@@ -99,7 +99,7 @@ class ProgramPlan:
         return plan_json(self._plan, self._program)
 
     def difference(self, before: ProgramPlan) -> PlanDifference:
-        """What changed since another plan of this pipeline (plan.md)."""
+        """What changed since another plan of this pipeline."""
         name = self.pipeline
         earlier = {**before.to_json(), "name": name}
         return PlanDifference(difference({"pipelines": [earlier]}, {"pipelines": [self.to_json()]}))

@@ -131,11 +131,11 @@ def replay_mocks(
     live_tools: bool = False,
     tools: Iterable[str] | None = None,
 ) -> dict[str, Callable[[Call], Answer]]:
-    """Mocks for `mock_all` that answer as the recording does (the seed page *Plan and Replay*).
+    """Mocks for `mock_all` that answer as the recording does.
 
     Give `tools`, the names of the declared tools and stores, to refuse calls of tools that the recording never called;
-    without it such calls would run for real. A call finds the answer that it had by the three rules of `halo replay`
-    (runs.md §4): by its place and question, by its question, by its place.
+    without it such calls would run for real. A call finds the answer that it had by the three rules of `halo replay`:
+    by its place and question, by its question, by its place.
     """
     live = {AGENT} if live_models else set()
     live |= {TOOL, APPROVAL} if live_tools else set()

@@ -24,7 +24,7 @@ class RunUsage(Record):
 
 
 class RunResult(Record):
-    """How a run ended (runs.md §2), and what it did.
+    """How a run ended, and what it did.
 
     `status` is `completed`, `halted`, `paused`, `failed` or `cancelled`. `cost` and `unsettled` are US dollars,
     `duration` seconds. `calls` counts stages and tool calls by target. `waits` are what a paused run waits for.

@@ -131,7 +131,7 @@ class HaloRuntime:
 
     def register(self, name: str, provider: object) -> Self:
         """A provider of your own, under the name by which programs declare it: a class, a function or a list of
-        functions (docs/how-to/own-tools.md). It is used in place of one that the program was loaded with. Gives the
+        functions. It is used in place of one that the program was loaded with. Gives the
         runtime itself. Raises `HaloError` for what cannot be described, and for a name of Halo's own providers."""
         try:
             self._own.update(own_providers({name: provider}))
