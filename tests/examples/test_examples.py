@@ -65,6 +65,12 @@ def test_it_is_formatted_and_checks_strictly(name: str) -> None:
     assert out + err == ""
 
 
+def test_the_tests_of_all_examples_pass_at_once_with_nothing_but_halo(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES, tmp_path / "examples")
+    out, _ = halo(tmp_path / "examples", "test -j 1")
+    assert out.endswith(" passed, 0 failed\n")
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "quickstart"])
 def test_it_says_at_the_top_what_it_does_and_what_its_plan_shows(name: str) -> None:
     head = program(name).read_text("utf-8").split("\n\n")[0]

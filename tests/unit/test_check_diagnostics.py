@@ -115,6 +115,19 @@ def test_the_help_says_how_to_mend_it(text: str, help_: str | None) -> None:
     assert given == [help_] if help_ else len(given) == 1 and given[0]
 
 
+@pytest.mark.parametrize("declaration", ["tool T : Weather()", "store T : Zzzz()"])
+def test_an_unknown_provider_may_be_one_that_is_not_installed(declaration: str) -> None:
+    text = declaration + "\n" + pipe("|> T.a()")
+    (found,) = check(Source("t.halo", text)).diagnostics
+    assert found.code == "UNKNOWN_PROVIDER"
+    assert found.help is not None
+    assert found.help.startswith("there are `")
+    assert found.help.endswith(
+        "; a provider of another package must be installed beside Halo: "
+        "`halo tools` lists all that are there, for tools and for stores"
+    )
+
+
 def test_models_without_a_price_are_errors_under_a_limit() -> None:
     text = (
         "policy Low : MaxSpend(1)\npolicy Other : MaxCalls(1)\n"

@@ -289,7 +289,7 @@ def test_the_example_package_is_installed_and_used(target: Path, tmp_path: Path)
 
 def test_the_example_of_the_example_package_is_as_it_should_be(target: Path, tmp_path: Path) -> None:
     shutil.copy(PACKAGE / "example" / "trip.halo", tmp_path)
-    for words in (["check", "--strict", "trip.halo"], ["fmt", "--check", "trip.halo"], ["test", "trip.halo"]):
+    for words in (["check", "--strict", "trip.halo"], ["fmt", "--check", "trip.halo"]):
         done = halo(target, tmp_path, *words)
         assert done.returncode == 0, done.stderr
     assert "Needs a person's approval: Weather.alarm" in halo(target, tmp_path, "plan", "trip.halo").stdout
@@ -301,14 +301,15 @@ def test_the_example_of_the_example_package_is_as_it_should_be(target: Path, tmp
 def test_the_tests_of_the_example_package_pass(target: Path, tmp_path: Path) -> None:
     """In the package's own folder, as whoever copies it runs them."""
     shutil.copy(PACKAGE / "pyproject.toml", tmp_path)
-    shutil.copytree(PACKAGE / "tests", tmp_path / "tests")
+    for folder in ("tests", "example"):
+        shutil.copytree(PACKAGE / folder, tmp_path / folder)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(target), str(ROOT / "src")))},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert "2 passed" in done.stdout
+    assert "3 passed" in done.stdout
 
 
 def test_without_the_package_its_program_is_an_error_of_the_file(tmp_path: Path) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from halo_weather import Weather
 
-from halo_lang import HaloRuntime, ToolError, loads
+from halo_lang import HaloRuntime, ToolError, load, loads
+
+TRIP = Path(__file__).parents[1] / "example" / "trip.halo"
 
 PROGRAM = """
 tool Weather : Weather(units: "fahrenheit")
@@ -29,3 +33,12 @@ async def test_a_program_uses_it() -> None:
     assert [call.effect for call in program.plan().calls] == ["read"]
     result = await HaloRuntime().load(program).run("Dress", {"city": "Oslo"})
     assert result.output == {"city": "Oslo", "degrees": 28.4}
+
+
+async def test_the_example_asks_before_it_raises_an_alarm() -> None:
+    program = load(TRIP)
+    assert program.plan().summary.approvals == ("Weather.alarm",)
+    result = (
+        await HaloRuntime(live=False).load(program).mock_all({"Guide": "A warm coat."}).run("Pack", {"city": "Oslo"})
+    )
+    assert result.output == "A warm coat."

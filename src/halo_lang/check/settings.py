@@ -68,7 +68,10 @@ def _all_on(provider: Provider) -> dict[str, bool]:
 
 def _unknown_provider(declaration: ToolDecl, providers: Mapping[str, Provider], findings: Findings) -> None:
     fitting = [p.name for p in providers.values() if p.keyword == declaration.keyword]
-    known = f"there are {listed(fitting)}"
+    known = (
+        f"there are {listed(fitting)}; a provider of another package must be installed beside Halo: "
+        "`halo tools` lists all that are there, for tools and for stores"
+    )
     near = findings.near(declaration.provider.text, providers, known)
     findings.error(
         "UNKNOWN_PROVIDER", f"there is no provider `{declaration.provider.text}`", declaration.provider, near

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
+    from ..check.program import CheckedProgram
+
 
 def configure(parser: ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", metavar="FILE")
@@ -17,7 +19,7 @@ def configure(parser: ArgumentParser) -> None:
 
 
 def execute(options: Namespace) -> int:
-    programs = [checked_file(name)[0] for name in options.files]
+    programs = [_checked(name) for name in options.files]
     if options.json:
         from .output import write_document
 
@@ -27,3 +29,10 @@ def execute(options: Namespace) -> int:
         for program in programs:
             show(program.diagnostics, program.source, quiet=options.quiet)
     return 1 if any(has_errors(program, strict=options.strict) for program in programs) else 0
+
+
+def _checked(name: str) -> CheckedProgram:
+    """The program of a file. Raises `CommandError` where its `halo.toml` has an error too, needed or not."""
+    program, prices = checked_file(name)
+    _ = prices.project
+    return program
