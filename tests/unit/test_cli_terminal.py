@@ -217,6 +217,18 @@ def test_changed_content_of_the_same_file_is_asked_about_once(tmp_path: Path) ->
     assert (code, (tmp_path / "notes" / "a.md").read_text()) == (0, "mine")
 
 
+def test_arguments_that_are_not_changed_stay_as_they_were_shown(tmp_path: Path) -> None:
+    terminal, _, code = approving(tmp_path, [Reply(call=[write("a.md")]), "done"], 'c {"content": "Mine."}\n')
+    assert (code, (tmp_path / "notes" / "a.md").read_text()) == (0, "Mine.")
+    assert 'c {"NAME": JSON} yes with these arguments changed' in terminal.text
+
+
+def test_changed_arguments_pass_the_rules_again(tmp_path: Path) -> None:
+    _, server, _ = approving(tmp_path, [Reply(call=[write("a.md")]), "done"], 'c {"kontent": "Mine."}\n')
+    assert told(server).startswith("error TOOL_ARGUMENTS: ")
+    assert (tmp_path / "notes" / "a.md").read_text() == "old\n"
+
+
 def test_yes_to_all_asks_once(tmp_path: Path) -> None:
     replies: list[Reply | str] = [Reply(call=[write("a.md"), write("b.md")]), Reply(call=[write("c.md")]), "done"]
     terminal, _, code = approving(tmp_path, replies, "a\n")
@@ -252,14 +264,21 @@ def test_missing_arguments_are_asked_for(tmp_path: Path) -> None:
     assert '["one two",3,"b"]' in terminal.text
 
 
-@pytest.mark.parametrize(("typed", "code", "word"), [("many\n", 2, "takes a Number"), ("\x04", 2, "input has ended")])
-def test_what_is_no_argument_is_wrong_usage(tmp_path: Path, typed: str, code: int, word: str) -> None:
-    text = "pipeline P(n: Number) -> Result:\n  n\n"
+def test_what_is_no_argument_is_asked_for_again_until_input_ends(tmp_path: Path) -> None:
+    text = "pipeline P(n: Number, b: Boolean) -> Result:\n  [n, b]\n"
     with OnTerminal(program(tmp_path, text), "run", "p.halo", "--mock") as terminal:
-        terminal.expect("n (Number): ")
-        terminal.type(typed)
-        assert terminal.end() == code
-    assert word in terminal.text
+        for asked, typed in (
+            ("n (Number): ", "many\n"),
+            ("the argument `n` takes a Number, as JSON, and got `many`\r\nn (Number): ", '"5"\n'),
+            ("n (Number): ", "5\n"),
+            ("b (Boolean): ", "1\n"),
+            ("b (Boolean): ", "\x04"),
+        ):
+            terminal.expect(asked)
+            terminal.type(typed)
+        assert terminal.end() == 2
+    assert "input has ended, and pipeline P needs b=" in terminal.text
+    assert terminal.text.count("n (Number): ") == 3
 
 
 # The live display ------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import sys
 from ..language.diagnostics import did_you_mean
 from ..language.values import read_json
 from .failing import CommandError
+from .output import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,15 +71,25 @@ def given_arguments(pipeline: CheckedPipeline, words: list[str], document: str |
     missing = [p for p in pipeline.params if p.required and p.name not in given]
     if missing and sys.stdin.isatty() and sys.stderr.isatty() and stdin is None:
         for parameter in missing:
-            print(f"{parameter.name} ({parameter.type}): ", end="", file=sys.stderr, flush=True)
-            line = sys.stdin.readline()
-            if not line:
-                raise CommandError(f"input has ended, and pipeline {pipeline.name} needs {parameter.name}=…", USAGE)
-            given[parameter.name] = _value(parameter, line.removesuffix("\n"))
+            given[parameter.name] = _asked(parameter, pipeline.name)
     elif missing:
         wanted = " ".join(f"{p.name}=…" for p in missing)
         raise CommandError(f"pipeline {pipeline.name} needs {wanted}", USAGE)
     return given
+
+
+def _asked(parameter: Parameter, pipeline: str) -> Value:
+    """An argument that a person types; asks again while it does not fit. Raises `CommandError` when input ends."""
+    while True:
+        print(f"{parameter.name} ({parameter.type}): ", end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            print(file=sys.stderr)  # nobody has ended the prompt's own line
+            raise CommandError(f"input has ended, and pipeline {pipeline} needs {parameter.name}=…", USAGE)
+        try:
+            return _value(parameter, line.removesuffix("\n"))
+        except CommandError as trouble:
+            print(visible(str(trouble)), file=sys.stderr)
 
 
 def _from_document(pipeline: CheckedPipeline, document: str) -> dict[str, Value]:

@@ -66,10 +66,11 @@ class Terminal:
                 question = f"that is no JSON: {trouble}"
 
     async def approve(self, call: Call, preview: Preview | None) -> Value:
-        """Yes, no with a reason, yes with changed arguments, or yes to all calls of the method in this run."""
+        """Yes, no with a reason, yes with some arguments changed, or yes to all calls of the method in this run."""
         line = await self._ask(
             _approval(call, preview),
-            f"y yes, n [reason] no, c JSON yes with changed arguments, a yes to all {call.target} in this run",
+            f'y yes, n [reason] no, c {{"NAME": JSON}} yes with these arguments changed, '
+            f"a yes to all {call.target} in this run",
         )
         word, _, rest = (line or "").strip().partition(" ")
         match word.lower():
@@ -85,7 +86,7 @@ class Terminal:
                 except ValueError:
                     changed = None
                 if isinstance(changed, dict):
-                    return {"approved": True, "args": changed}
+                    return {"approved": True, "args": {**call.args, **changed}}
                 return {"approved": False, "reason": "the changed arguments were no JSON object"}
         return {"approved": False, "reason": "the answer was unclear" if word else ""}
 
