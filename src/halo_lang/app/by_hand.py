@@ -41,13 +41,17 @@ def by_hand(call: Call, text: str, *, fails: bool = False) -> Answer:
     return Answer(value)
 
 
-def varied(stage: CheckedStage, instruction: Expr | None, model: str | None) -> CheckedStage:
-    """A stage whose agents are given another instruction, a string literal, or another model. Raises `Trouble`."""
+def varied(stage: CheckedStage, number: str, instruction: Expr | None, model: str | None) -> CheckedStage:
+    """A stage, of that number in the run, whose agents are given another instruction, a string literal, or another
+    model. Raises `Trouble`."""
     agents = [call for call in calls_of(stage) if isinstance(call, AgentCall)]
     if not agents:
-        raise Trouble(f"stage {stage.number} asks no agent, so it takes no other instruction or model")
+        raise Trouble(
+            f"`again` would run stage {number}, the one that ran last, and that asks no agent: "
+            "it takes no other instruction or model"
+        )
     if instruction is not None and len(agents) > 1:
-        raise Trouble(f"stage {stage.number} asks several agents; an instruction is for one")
+        raise Trouble(f"stage {number}, the one that ran last, asks several agents; an instruction is for one")
     changes: dict[str, Any] = {}
     if instruction is not None:
         if not isinstance(instruction, Text):

@@ -340,16 +340,16 @@ class Session:
         if here.ran is None or here.before is None:
             raise Trouble("no stage of this pipeline has run yet")
         stage = here.pipeline.checked.stages[here.ran]
+        number, _ = here.pipeline.place(here.frame, here.ran)
         step = None
         if instruction is not None or model is not None:
             text = None if instruction is None else self._expression(instruction)
-            other_stage = varied(stage, text, model)
+            other_stage = varied(stage, number, text, model)
             if model is not None:
                 self._prepare(model)
             step = here.pipeline.variant(here.ran, other_stage)
         words = [w for w, given in (("instruction", instruction), ("model", model)) if given is not None]
         other = f" with another {' and '.join(words)}" if words else ""
-        number, _ = here.pipeline.place(here.frame, here.ran)
         self._change(f"running stage {number} again{other}")
         self._told = None
         self.go(OVER)

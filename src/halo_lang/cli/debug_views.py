@@ -11,6 +11,7 @@ from json import dumps
 from ..app.debugging import ended_by
 from ..boundary.call import AGENT
 from ..boundary.prompt import frame_key, framed_system, framed_text
+from ..check.program import LoopStage
 from ..language.values import to_json, to_text
 from .output import visible
 
@@ -31,7 +32,7 @@ MOST = 200
 def place(session: Session) -> str:
     """Where the run is held, and with what."""
     if session.call is not None:
-        return _call_place(session.call)
+        return _call_place(session)
     hold, here, number = session.hold, session.here, session.stage
     assert hold is not None
     name = here.pipeline.checked.name
@@ -49,15 +50,17 @@ def place(session: Session) -> str:
         source = here.pipeline.program.source
         line, _ = source.position(stage.span.start)
         label = here.pipeline.label(here.at)
-        rows.append(f"stage {number} of {name}{_branch(here.frame.scope)}: {label}, {source.name}:{line}")
+        rows.append(f"stage {number} of {name}{_branch(here.frame.scope)}{_tries(here)}: {label}, {source.name}:{line}")
         rows += [f"    {row}" for row in _written(here, stage.span)]
     rows.append(f"current: {short(here.frame.current)}")
     return visible("\n".join(rows))
 
 
-def _call_place(call: Call) -> str:
+def _call_place(session: Session) -> str:
+    call = session.call
+    assert call is not None
     who = f", chosen by {call.by}" if call.by else ""
-    rows = [f"call of {call.target} in stage {call.stage}{_branch(call.scope)}{who}"]
+    rows = [f"call of {call.target} in stage {call.stage}{_branch(call.scope)}{_tries(session.here)}{who}"]
     if call.request is not None:
         rows.append(f"model: {call.request.model}; `messages` shows what it is sent")
     rows += [f"{name}: {short(value)}" for name, value in call.args.items()]
@@ -66,6 +69,16 @@ def _call_place(call: Call) -> str:
 
 def _branch(scope: Scope) -> str:
     return f", branch {list(scope)}" if scope else ""
+
+
+def _tries(here: Open) -> str:
+    """Which try of a loop a stage runs in again: of the loop that went back last, of those that it stands in."""
+    stages = here.pipeline.checked.stages
+    for number in reversed(here.frame.loops):
+        loop = stages[number - 1]
+        if isinstance(loop, LoopStage) and loop.back_to <= here.at < number:
+            return f", try {int(here.frame.loops[number]['iteration']) + 1} of {loop.max}"  # type: ignore[arg-type]
+    return ""
 
 
 def _written(here: Open, span: Span) -> list[str]:
@@ -111,7 +124,7 @@ def _level(one: Open, word: str) -> str:
     if one.at >= len(checked.stages):
         return f"{word} {checked.name}{_branch(one.frame.scope)}, at its end"
     number, _ = one.pipeline.place(one.frame, one.at)
-    return f"{word} {checked.name}{_branch(one.frame.scope)}, stage {number}: {one.pipeline.label(one.at)}"
+    return f"{word} {checked.name}{_branch(one.frame.scope)}, stage {number}{_tries(one)}: {one.pipeline.label(one.at)}"
 
 
 def calls(session: Session) -> str:
