@@ -15,6 +15,7 @@ import pytest
 
 from halo_lang.app.replaying import ROW, ROWS, difference
 from halo_lang.boundary.call import Answer, Call, ToolUse, failed
+from halo_lang.boundary.host import Handlers, Preview
 from halo_lang.boundary.recording import encoded, finish_line
 from inside import Commands, Said, halo
 from kept_runs import Given, Watching, World, begin, end_of, go_on, replayed
@@ -638,6 +639,27 @@ def test_an_approval_of_other_arguments_serves_no_live_call(halo: Commands) -> N
     said = halo("replay", "t.halo", run_id, "--live-tools", "--yes-to", "Files.write")
     assert said.code == 0
     assert Path("notes/a.md").read_text() == "other"
+
+
+def test_with_models_asked_anew_an_approval_of_the_new_text_is_given_beforehand(halo: Commands) -> None:
+    text = ONE.replace("pipeline P(x: Any) -> Result:", "pipeline P(x: Any) -> Result requires Ask:")
+    text = "policy Ask : ApproveEffects(write)\n" + text
+
+    async def yes(call: Call, preview: Preview | None) -> bool:
+        return True
+
+    record(text, World(lambda asked: "old", handlers=Handlers(on_approval=yes)))
+    halo.write("t.halo", text)
+    world = World(lambda asked: "new")
+    words = ("replay", "t.halo", RUN, "--live-models", "--model", "A=openai/gpt-4o-mini")
+    with world.there():
+        refused = _with_keys(halo, *words)
+        said = _with_keys(halo, *words, "--yes-to", "Files.write", "--json")
+    assert (refused.code, "; --yes-to Files.write approves it" in refused.err) == (1, True)
+    assert said.code == 0
+    assert [note["kind"] for note in said.document["notes"]] == ["approved", "asked", "unused"]
+    assert world.made == [("A.one", None)] * 2
+    assert not Path("notes").exists()
 
 
 # Nothing is contacted --------------------------------------------------------------------------------------------

@@ -42,8 +42,8 @@ class Signal(Record):
 
 
 class Note(Record):
-    """Something to know about a replay. `kind` is `asked` (with another question than recorded), `unused`, `yields`,
-    `torn` or `ended`."""
+    """Something to know about a replay. `kind` is `asked` (with another question than recorded), `approved`
+    (beforehand, for the recording could not), `unused`, `yields`, `torn` or `ended`."""
 
     kind: str
     stage: str | None
@@ -53,14 +53,19 @@ class Note(Record):
 
 class ReplayFeed:
     """Answers a replay. Calls of the kinds in `live` are not the recording's, but for those of the system and for
-    approvals, of which a recorded one serves the same method with the same arguments (runs.md §4)."""
+    approvals, of which a recorded one serves the same method with the same arguments (runs.md §4). `approves` says to
+    which methods somebody has said yes beforehand, for approvals that the recording cannot answer; None where that
+    cannot be said."""
 
-    def __init__(self, recording: Recording, live: frozenset[str]) -> None:
+    def __init__(
+        self, recording: Recording, live: frozenset[str], approves: Callable[[str], bool] | None = None
+    ) -> None:
         self._recording = recording
         self._live = live
+        self._approves = approves
         self._has_yields = False
         self._yields: dict[Request, None] = {}
-        self._noted: set[tuple[str, str]] = set()
+        self._noted: set[tuple[str, str, str]] = set()
         self._late: list[Entry] = []
         self.notes: list[Note] = []
         if recording.torn:
@@ -91,7 +96,9 @@ class ReplayFeed:
         if hit is None:
             return None
         if hit.rule == ASKED_OTHERWISE:
-            self._note_asked(hit.request.call)
+            call = hit.request.call
+            what = "with other arguments" if call.kind == TOOL else "otherwise"
+            self._note_of_call("asked", call, f"was asked {what} than recorded")
         if hit.request.call.kind == YIELD:
             self._yields.pop(hit.request, None)
         return hit.request, hit.entry.answer
@@ -110,8 +117,18 @@ class ReplayFeed:
         if self._yields and not self._has_yields and TOOL not in self._live and status != "paused":
             self._note_once("yields", "the recording keeps no answers to yields: each is taken as approved")
             return next(iter(self._yields)), Answer({"approved": True})
+        approved = self._approved_beforehand(waiting)
+        if approved is not None:
+            self._note_of_call("approved", approved.call, "was approved by --yes-to, not by the recording")
+            return approved, Answer({"approved": True})
         request = next(iter(waiting))
         return request, failed(MISMATCH, self._explained(request.call))
+
+    def _approved_beforehand(self, waiting: Collection[Request]) -> Request | None:
+        approves = self._approves
+        if approves is None:
+            return None
+        return next((one for one in waiting if one.call.kind == APPROVAL and approves(one.call.target)), None)
 
     def waits(self, calls: Collection[Call]) -> tuple[dict[str, Any], ...]:
         """What the replay waits for where it paused, with the ids that the recorded run gave."""
@@ -146,13 +163,12 @@ class ReplayFeed:
             word = "answer was" if len(unused) == 1 else "answers were"
             self.notes.append(Note("unused", None, None, f"{len(unused)} recorded {word} not used: {targets}"))
 
-    def _note_asked(self, call: Call) -> None:
-        key = (call.stage, call.target)
+    def _note_of_call(self, kind: str, call: Call, said: str) -> None:
+        """Notes something of a stage's calls of a target, once."""
+        key = (kind, call.stage, call.target)
         if key not in self._noted:
             self._noted.add(key)
-            what = "with other arguments" if call.kind == TOOL else "otherwise"
-            message = f"{call.stage} {call.target} was asked {what} than recorded"
-            self.notes.append(Note("asked", call.stage, call.target, message))
+            self.notes.append(Note(kind, call.stage, call.target, f"{call.stage} {call.target} {said}"))
 
     def _note_once(self, kind: str, message: str) -> None:
         if not any(note.kind == kind for note in self.notes):
@@ -179,9 +195,10 @@ class ReplayFeed:
             of_kind = dict.fromkeys(e.target for e in self._journal.unused() if e.kind == call.kind)
             left = ", ".join(islice(of_kind, 5))
             nearest = f"what it has left of that kind is for {left}" if left else "it has none left of that kind"
+        way_out = f"; --yes-to {call.target} approves it" if call.kind == APPROVAL and self._approves else ""
         return (
             f"the pipeline or its input changed: stage {call.stage} asks for {_asked(call)}, "
-            f"and the recording has no answer to that; {nearest}"
+            f"and the recording has no answer to that; {nearest}{way_out}"
         )
 
 

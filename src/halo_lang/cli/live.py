@@ -14,12 +14,12 @@ from ..app.loop import run_to_end
 from ..app.running import Host
 from ..app.settings import read_settings
 from ..boundary.host import Environment, Handlers
-from ..check.policies import matches
 from ..doors.answering import Stop
 from ..doors.live import GRACE_S
 from ..language.record import replace
 from .output import Output, visible
 from .terminal import Terminal
+from .yes_to import said_yes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,16 +78,15 @@ def _output(options: Namespace) -> Output:
 def handlers_of(terminal: Terminal | None, yes_to: list[str]) -> Handlers:
     """A terminal answers yields, approvals and listens; `--yes-to` approves without one."""
 
-    def said_yes(call: Call) -> bool:
-        return any(matches(pattern, call.target) for pattern in yes_to)
+    is_approved = said_yes(yes_to)
 
     async def approve(call: Call, preview: Preview | None) -> Value:
-        if terminal is None or said_yes(call):
+        if terminal is None or is_approved(call.target):
             return {"approved": True}
         return await terminal.approve(call, preview)
 
     if terminal is None:
-        return Handlers(on_approval=approve if yes_to else None, approves=said_yes)
+        return Handlers(on_approval=approve if yes_to else None, approves=lambda call: is_approved(call.target))
     return Handlers(terminal.answer_yield, approve, terminal.receive)
 
 

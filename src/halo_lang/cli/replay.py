@@ -18,6 +18,7 @@ from .failing import CommandError
 from .output import Output, name_of, visible, write_document
 from .programs import checked_file, has_errors, program_with_models, show
 from .recorded import kept_recordings, recording_path
+from .yes_to import add_yes_to, check_yes_to, said_yes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--live-models", action="store_true", help="ask the models anew")
     parser.add_argument("--live-tools", action="store_true", help="call the tools anew")
     parser.add_argument("--model", metavar="AGENT=provider/model", action="append", default=[], help="another model")
-    parser.add_argument("--yes-to", metavar="TOOL.method", action="append", default=[], help="approve these calls")
+    add_yes_to(parser)
     parser.epilog = EXAMPLE
 
 
@@ -60,6 +61,7 @@ def execute(options: Namespace) -> int:
         if options.json and not options.all:
             report_not_run(program, None, **_NOT_REPLAYED)
         raise CommandError(f"{options.file} has errors, so nothing was replayed")
+    check_yes_to(program, options.yes_to)
     program = program_with_models(program, options.model)
     if options.all:
         return _replay_all(program, options)
@@ -120,7 +122,7 @@ def _replayed(
     what = What(program, opening.pipeline, opening.args, opening.run_id)
     live = live_kinds(models=options.live_models, tools=options.live_tools)
     try:
-        feed = ReplayFeed(recording, live)
+        feed = ReplayFeed(recording, live, said_yes(options.yes_to))
         if live:
             from ..app.running import run_live
             from .live import on_terminal

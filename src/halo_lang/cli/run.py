@@ -17,6 +17,7 @@ from .ending import report, report_not_run
 from .failing import CommandError
 from .output import Output
 from .programs import checked_file, has_errors, held_to_plan, program_with_models, show
+from .yes_to import add_yes_to, check_yes_to
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--checkpoint", action="store_true", help="keep each answer on disk: a crash loses nothing")
     parser.add_argument("--within", metavar="PLAN.json", help="fail before anything that this kept plan has not")
     parser.add_argument("--model", metavar="AGENT=provider/model", action="append", default=[], help="another model")
-    parser.add_argument("--yes-to", metavar="TOOL.method", action="append", default=[], help="approve these calls")
+    add_yes_to(parser)
     parser.epilog = EXAMPLE
 
 
@@ -88,23 +89,8 @@ def program_of(options: Namespace) -> tuple[CheckedProgram, ProjectPrices]:
         if options.json:
             report_not_run(program, None)
         raise CommandError(f"{options.file} has errors, so nothing was run")
-    _check_yes_to(program, options.yes_to)
+    check_yes_to(program, options.yes_to)
     return program_with_models(program, options.model), prices
-
-
-def _check_yes_to(program: CheckedProgram, patterns: list[str]) -> None:
-    """Refuses a pattern that approves nothing: most likely it is not what was meant."""
-    from ..check.policies import matches
-
-    if not patterns or any(tool.methods is None for tool in program.tools.values()):
-        return
-    known = [f"{tool.name}.{method.name}" for tool in program.tools.values() for method in tool.methods or ()]
-    for pattern in patterns:
-        if not any(matches(pattern, target) for target in known):
-            from ..language.diagnostics import did_you_mean
-
-            near = did_you_mean(pattern, known) or "it takes TOOL.method, with * for any run of characters"
-            raise CommandError(f"--yes-to: the file has no method `{pattern}`; {near}", 2)
 
 
 def _run_live(what: What, options: Namespace, within: Within | None) -> tuple[RunResult, Output]:
