@@ -850,7 +850,9 @@ def test_the_command_pauses_lists_and_goes_on(halo: Commands) -> None:
     fields = "id kind target message channel attachments args stage scope since by effect policies"
     assert set(wait) == set(fields.split())
     assert f"waits: {wait['id']}  yield at stage 1: Go on?\n" in said.err
-    assert said.err.endswith(f"paused, and kept in .halo/runs until it ends; go on with: halo resume {run_id}\n")
+    ways = "--yes | --no [REASON] | --answer JSON"
+    kept = "paused, and kept in .halo/runs until it ends; go on with: halo resume"
+    assert said.err.endswith(f"{kept} {run_id} {ways}\n")
     listed = halo("runs", "--json").document["runs"]
     assert [(run["runId"], run["status"], run["pipeline"], run["file"]) for run in listed] == [
         (run_id, "paused", "P", "t.halo")
@@ -861,7 +863,7 @@ def test_the_command_pauses_lists_and_goes_on(halo: Commands) -> None:
     assert f"{wait['id']}  yield at stage 1: Go on?" in plain
     refused = halo("resume", run_id)
     assert (refused.code, refused.out) == (2, "")
-    assert refused.err.startswith("error: the run waits for an answer: give it with --yes, --no, --answer\n  ")
+    assert refused.err.startswith(f"error: the run waits for an answer: give it with {ways}\n  ")
     went = halo("resume", run_id, "--yes")
     assert (went.code, went.out) == (0, "went\n")
     assert f"(halo replay t.halo {run_id})" in went.err
@@ -1004,7 +1006,8 @@ def test_a_damaged_journal_is_listed_and_refused(halo: Commands) -> None:
     path = Path(f".halo/runs/{run_id}.jsonl")
     path.write_bytes(b"\x00\xff\n" + path.read_bytes())
     assert [run["status"] for run in halo("runs", "--json").document["runs"]] == ["damaged"]
-    assert "damaged" in halo("runs").out
+    way_out = f"line 1 is no JSON; give it up with: halo runs rm {run_id}"
+    assert halo("runs").out == f"{run_id}  damaged\n  {way_out}\n"
     refused = halo("resume", run_id, "--yes")
     assert (refused.code, refused.err) == (1, "error: RECORDING_INVALID: line 1 is no JSON\n")
     path.write_bytes(b"")

@@ -54,7 +54,8 @@ class Journaled(Record):
     `spent` is what answered requests cost, `unsettled` what those without an answer may have cost, in nano-dollars.
     `begun` are calls with an effect that have no answer, with the number of the line that says that they began. `waits`
     are those of the last pause that have no answer yet, `finish` how the run ended or paused where it did not go on
-    since. `resumed` is the number of the line by which the run went on last, 0 where it never did.
+    since. `resumed` is the number of the line by which the run went on last, 0 where it never did. `signals` are the
+    events that were sent and not yet delivered, in the order of arrival.
     """
 
     opening: Opening
@@ -64,6 +65,7 @@ class Journaled(Record):
     begun: dict[Made, int]
     waits: list[dict[str, Any]]
     finish: dict[str, Any] | None
+    signals: list[Signal]
 
 
 class Kept:
@@ -122,16 +124,18 @@ class Kept:
 
     def finish(self, result: RunResult) -> None:
         """Writes how the run ended. A paused run's journal stays, and so does that of one that was stopped, or could
-        not go on because nothing could be written; any other's is deleted. Raises `KeepingError`."""
+        not go on because nothing could be written; any other's is deleted, and that of a run that was changed by hand,
+        which no answers make run so again. Raises `KeepingError`."""
         keeper, journal = self.keeper, self.keeper.journal
-        stays = journal is not None and (result.status in ("paused", "cancelled") or keeper.is_broken)
+        can_go_on = result.status in ("paused", "cancelled") and not keeper.is_changed
+        stays = journal is not None and (can_go_on or keeper.is_broken)
         try:
             if keeper.is_broken:
                 return
             for number in self.feed.not_handed() if self.feed is not None else ():
                 keeper.not_handed_in(self._given[number])
             keeper.finish(result.status, result.output, error_json(result.error), result.waits)
-            if result.status == "paused" and journal is None:
+            if result.status == "paused" and can_go_on and journal is None:
                 self._new_journal().release()
             elif journal is not None and stays:
                 journal.sync()
@@ -198,12 +202,19 @@ def signals_of(journal: RunJournal, mask: Mask | None = None) -> list[Signal]:
     """
     found: dict[str, Signal] = {}
     for number, line in numbered(journal.lines()):
-        if line.get("type") == "signal":
-            signal = _signal(line, number)
-            found[signal.id] = signal if mask is None else replace(signal, payload=mask.value(signal.payload))
-        elif line.get("type") == "call" and "signal" in line:
-            found.pop(str(line["signal"]), None)
-    return list(found.values())
+        _note_signal(found, line, number)
+    if mask is None:
+        return list(found.values())
+    return [replace(signal, payload=mask.value(signal.payload)) for signal in found.values()]
+
+
+def _note_signal(found: dict[str, Signal], line: Mapping[str, Any], number: int) -> None:
+    """Adds the event that a line sends, or takes away the one that it delivers."""
+    if line.get("type") == "signal":
+        signal = _signal(line, number)
+        found[signal.id] = signal
+    elif line.get("type") == "call" and "signal" in line:
+        found.pop(str(line["signal"]), None)
 
 
 def _signal(line: Mapping[str, Any], number: int) -> Signal:
@@ -239,8 +250,10 @@ class _Reading:
         self._begun: dict[Made, int] = {}
         self._waits: dict[Place, dict[str, Any]] = {}
         self._finish: dict[str, Any] | None = None
+        self._signals: dict[str, Signal] = {}
 
     def add(self, line: dict[str, Any], number: int) -> None:
+        _note_signal(self._signals, line, number)
         match line.get("type"):
             case "call":
                 self._add_call(line, number)
@@ -261,8 +274,6 @@ class _Reading:
                 # What was reserved before gets no answer any more, though the same be asked again.
                 self._unsettled += sum(self._reserved.values())
                 self._reserved.clear()
-            case "signal":
-                _signal(line, number)
             case "changed":
                 raise RecordingError(f"line {number}: the run was changed in the debugger here, so it cannot go on")
 
@@ -280,7 +291,16 @@ class _Reading:
     def journaled(self) -> Journaled:
         unsettled = self._unsettled + sum(self._reserved.values())
         waits = list(self._waits.values())
-        return Journaled(self._opening, self._resumed, self._spent, unsettled, self._begun, waits, self._finish)
+        return Journaled(
+            self._opening,
+            self._resumed,
+            self._spent,
+            unsettled,
+            self._begun,
+            waits,
+            self._finish,
+            list(self._signals.values()),
+        )
 
 
 def _made(line: Mapping[str, Any]) -> Made:

@@ -35,6 +35,7 @@ from .programs import held_to_plan
 from .replay import read_recording, tell
 from .run import program_of
 from .terminal import Terminal
+from .yes_to import add_yes_to, said_yes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--redact-recording", action="store_true", help="use the file's Redact rules on the recording")
     parser.add_argument("--within", metavar="PLAN.json", help="fail before anything that this kept plan has not")
     parser.add_argument("--model", metavar="AGENT=provider/model", action="append", default=[], help="another model")
-    parser.add_argument("--yes-to", metavar="TOOL.method", action="append", default=[], help="approve these calls")
+    add_yes_to(parser)
     parser.set_defaults(checkpoint=False)
     parser.epilog = EXAMPLE
 
@@ -155,9 +156,11 @@ def _live(what: What, within: Within | None, options: Namespace) -> int:
 
     result, session = _at_desk(options, output, start)
     is_replayable = not options.no_record and session.change is None
-    code = report(what.program, result, output, options, replay=options.file if is_replayable else None)
-    if session.change is not None and not options.quiet:
-        print(f"changed {session.change}: the run can be neither replayed nor resumed", file=sys.stderr)
+    replay = options.file if is_replayable else None
+    lost = "" if session.change is None else f"changed {session.change}: the run can be neither replayed nor resumed"
+    code = report(what.program, result, output, options, replay, not_kept=lost)
+    if lost and result.status != "paused" and not options.quiet:
+        print(lost, file=sys.stderr)
     return code
 
 
@@ -175,7 +178,7 @@ def _replay(program: CheckedProgram, recording: Recording, options: Namespace) -
         session, debugger = desk.session, desk.debugger
         output.session = session
         while True:
-            feed = ReplayFeed(recording, frozenset())
+            feed = ReplayFeed(recording, frozenset(), said_yes(options.yes_to))
             feeds[:] = [feed]
             result = await debug_replayed(what, feed, output, session, desk.stop)
             if debugger.goal is None:
@@ -190,7 +193,7 @@ def _replay(program: CheckedProgram, recording: Recording, options: Namespace) -
         raise CommandError(f"RECORDING_INVALID: {recording.path}: {trouble.message}") from None
     except ValueError as trouble:
         raise CommandError(f"REPLAY_MISMATCH: the pipeline or its input changed: {trouble}") from None
-    code = report(program, result, output, options)
+    code = report(program, result, output, options, not_kept="it is a replay")
     if result.status == "cancelled" and EXIT["cancelled"] == code and recording.finish is not None:
         return code
     if session.change is not None or session.hands_used:

@@ -13,6 +13,7 @@ from ..boundary.call import TOOL, has_effect
 from ..language.values import to_json
 from .output import visible, write_document
 from .programs import diagnostics_json, wants_colour
+from .ways import going_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,10 +28,16 @@ EXIT = {"completed": 0, "halted": 0, "failed": 1, "paused": 3, "cancelled": 130}
 
 
 def report(
-    program: CheckedProgram, result: RunResult, output: Output, options: Namespace, replay: str | None = None
+    program: CheckedProgram,
+    result: RunResult,
+    output: Output,
+    options: Namespace,
+    replay: str | None = None,
+    *,
+    not_kept: str = "",
 ) -> int:
     """Prints all that is to be said of a result and gives the exit code. `replay` is the file with which the run can
-    be replayed, where it was recorded."""
+    be replayed, where it was recorded. `not_kept` says why it cannot go on, should it have paused."""
     if options.json:
         document = result_json(result, output.values)
         write_document({**document, "diagnostics": diagnostics_json(program)})
@@ -40,7 +47,7 @@ def report(
     if not options.quiet:
         print(_summary(result, replay), file=sys.stderr)
     if result.status == "paused":
-        _explain_pause(result)
+        _explain_pause(result, not_kept)
     output.check()
     return EXIT[result.status]
 
@@ -107,10 +114,13 @@ def shown_wait(wait: dict[str, Any]) -> str:
     return "\n".join(rows)
 
 
-def _explain_pause(result: RunResult) -> None:
+def _explain_pause(result: RunResult, not_kept: str) -> None:
     for wait in result.waits:
         print(f"waits: {visible(shown_wait(wait))}", file=sys.stderr)
-    print(f"paused, and kept in .halo/runs until it ends; go on with: halo resume {result.run_id}", file=sys.stderr)
+    if not_kept:
+        print(f"paused, and not kept: {not_kept}", file=sys.stderr)
+        return
+    print(f"paused, and kept in .halo/runs until it ends; {going_on(result.run_id, result.waits)}", file=sys.stderr)
 
 
 def _summary(result: RunResult, replay: str | None) -> str:

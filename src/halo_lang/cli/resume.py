@@ -8,6 +8,7 @@ from ..app.kept import signals_of
 from ..app.resuming import Given, Resumed, ResumeError, check_program, claim, resume
 from ..app.underway import What
 from ..app.waits import listed
+from ..boundary.call import APPROVAL
 from ..boundary.host import ConfigError
 from ..boundary.recording import RecordingError
 from ..doors.folder import KeepingError, found_file
@@ -18,6 +19,8 @@ from .keep import redaction_of, run_store
 from .output import visible
 from .programs import checked_file, has_errors, held_to_plan, program_with_models, show
 from .recorded import RECORDINGS
+from .ways import has_come, ways
+from .yes_to import add_yes_to, check_yes_to, said_yes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +52,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("--wait", metavar="ID", help="which wait is answered, where there are several")
     parser.add_argument("--changed", action="store_true", help="go on although the file has changed")
     parser.add_argument("--json", action="store_true", help="one JSON document with all of the result")
-    parser.add_argument("--yes-to", metavar="TOOL.method", action="append", default=[], help="approve these calls")
+    add_yes_to(parser)
     parser.epilog = EXAMPLE
 
 
@@ -87,7 +90,8 @@ def _go_on(resumed: Resumed, given: list[Given], options: Namespace) -> int:
     pipeline = program.pipelines.get(opening.pipeline)
     if pipeline is None:
         raise ResumeError("PROGRAM_CHANGED", f"{opening.file} has no pipeline {opening.pipeline} any more")
-    _refuse_silence(resumed, given)
+    check_yes_to(program, options.yes_to)
+    _refuse_silence(resumed, given, options.yes_to)
     kept_plan = opening.more.get("within")
     within = held_to_plan(program, prices, pipeline, kept_plan) if isinstance(kept_plan, str) else None
     recording = reopened_recording(RECORDINGS, resumed.run_id)
@@ -138,24 +142,17 @@ def _run(
         ) from None
 
 
-def _refuse_silence(resumed: Resumed, given: list[Given]) -> None:
+def _refuse_silence(resumed: Resumed, given: list[Given], yes_to: list[str]) -> None:
     """Without an answer and without a terminal nothing could go on that waits for a person."""
     if given or not resumed.is_paused or (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    sent = {signal.event for signal in signals_of(resumed.journal)}
-    if any(wait["kind"] == "listen" and wait["target"] in sent for wait in resumed.waits):
+    if has_come(resumed.waits, {signal.event for signal in signals_of(resumed.journal)}):
         return
-    how = ", ".join(dict.fromkeys(way for wait in resumed.waits for way in _WAYS[wait["kind"]]))
+    is_approved = said_yes(yes_to)
+    if any(wait["kind"] == APPROVAL and is_approved(wait["target"]) for wait in resumed.waits):
+        return  # it is asked anew, and `--yes-to` answers
+    how = " or ".join(ways(resumed.waits).values())
     raise CommandError(f"the run waits for an answer: give it with {how}{visible(listed(resumed.waits))}", 2)
-
-
-_WAYS = {
-    "approval": ("--yes", "--no", "--answer"),
-    "listen": ("--event",),
-    "outcome": ("--again", "--done", "--skip"),
-    "yield": ("--yes", "--no", "--answer"),
-}
-"""How each kind of wait is answered."""
 
 
 def _given(options: Namespace) -> list[Given]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 
 from ..app.kept import read_journal
 from ..app.waits import public_wait
@@ -16,6 +17,7 @@ from .failing import CommandError
 from .keep import RUNS, kept_runs, run_store
 from .output import visible, write_document
 from .recorded import RECORDINGS
+from .ways import going_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,11 +59,15 @@ def execute(options: Namespace) -> int:
         return 0
     for run in runs:
         since = run["waits"][0]["since"] if run["waits"] else run["startedAt"]
-        print(visible(f"{run['runId']}  {run['status']}  {run['pipeline']} ({run['file']})  since {since}"))
+        which = "" if run["status"] == "damaged" else f"  {run['pipeline']} ({run['file']})  since {since}"
+        print(visible(f"{run['runId']}  {run['status']}{which}"))
         for wait in run["waits"]:
             print(visible(f"  {shown_wait(wait)}"))
-        if run["message"]:
-            print(visible(f"  {run['message']}"))
+        for event in run["events"]:
+            print(visible(f"  sent, and not yet delivered: the event {event}"))
+        said = going_on(run["runId"], run["waits"], run["events"]) if run["status"] == "paused" else run["message"]
+        if said:
+            print(visible(textwrap.indent(said, "  ")))
     if not runs and not options.quiet:
         print("there are no paused runs", file=sys.stderr)
     return 0
@@ -96,8 +102,9 @@ def _described(run_id: str, lines: Any) -> dict[str, Any]:
     try:
         journaled = read_journal(lines)
     except RecordingError as trouble:
-        empty: dict[str, Any] = {"pipeline": None, "file": None, "startedAt": None, "waits": []}
-        return {**run, **empty, "status": "damaged", "message": trouble.message}
+        empty: dict[str, Any] = {"pipeline": None, "file": None, "startedAt": None, "waits": [], "events": []}
+        message = f"{trouble.message}; give it up with: halo runs rm {run_id}"
+        return {**run, **empty, "status": "damaged", "message": message}
     opening = journaled.opening
     is_paused = journaled.finish is not None and bool(journaled.waits)
     if not under_way and is_paused:
@@ -108,5 +115,6 @@ def _described(run_id: str, lines: Any) -> dict[str, Any]:
         "file": opening.file,
         "startedAt": opening.started_at,
         "waits": [public_wait(wait) for wait in journaled.waits],
-        "message": None if is_paused or under_way else f"go on with: halo resume {run_id}",
+        "events": [signal.event for signal in journaled.signals],
+        "message": None if is_paused or under_way else going_on(run_id, ()),
     }

@@ -67,6 +67,11 @@ class Keeper:
     def is_broken(self) -> bool:
         return bool(self._trouble)
 
+    @property
+    def is_changed(self) -> bool:
+        """Whether a person changed the run where it was held."""
+        return self._change is not None
+
     def write(self, line: Mapping[str, Any]) -> None:
         """Adds a line. Raises `KeepingError`."""
         self._check()
