@@ -662,6 +662,59 @@ def test_with_models_asked_anew_an_approval_of_the_new_text_is_given_beforehand(
     assert not Path("notes").exists()
 
 
+TWO_WRITES = (
+    "policy Ask : ApproveEffects(write)\n"
+    + FILES
+    + "pipeline P(x: Any) -> Result requires Ask:\n  x\n"
+    + '    |> Files.write(path: "{{x}}.md", content: "new")\n    |> Files.write(path: "b.md", content: "{{x}}")\n'
+)
+
+
+def test_a_yes_to_all_calls_of_the_recorded_run_is_none_to_a_live_call_that_nobody_saw(halo: Commands) -> None:
+    halo.write("t.halo", TWO_WRITES)
+    run_id, _ = halo.begun("t.halo", "x=a")
+    resumed = halo("resume", run_id, "--answer", '{"approved": true, "all": true}')
+    assert resumed.code == 0
+    assert halo("replay", "t.halo", run_id).code == 0  # as it was recorded: one approval for both
+    halo.write("t.halo", TWO_WRITES.replace('content: "{{x}}"', 'content: "other"'))
+    for written in ("notes/a.md", "notes/b.md"):
+        Path(written).unlink()
+    said = halo("replay", "t.halo", run_id, "--live-tools")
+    assert said.code == 1
+    assert "REPLAY_MISMATCH: the pipeline or its input changed: stage 2 asks for an approval of Files.write" in said.err
+    assert (Path("notes/a.md").read_text(), Path("notes/b.md").exists()) == ("new", False)
+
+
+ASKED = pipeline(
+    '|! yield("Publish {{x}}?") as said', "|? (said.approved == true)", '|> Files.write(path: "a", content: x)'
+)
+
+
+def test_a_yes_to_one_text_lets_no_live_tool_do_another(halo: Commands) -> None:
+    halo.write("t.halo", ASKED)
+    run_id, _ = halo.begun("t.halo", "x=one")
+    assert halo("resume", run_id, "--yes").code == 0
+    halo.write("t.halo", ASKED.replace("Publish {{x}}?", "Delete {{x}}?"))
+    note = Path("notes/a")
+    note.unlink()
+    said = halo("replay", "t.halo", run_id)
+    assert (said.code, "yield was asked otherwise than recorded" in said.err) == (0, True)
+    said = halo("replay", "t.halo", run_id, "--live-tools")
+    assert (said.code, note.exists()) == (1, False)
+    assert 'stage 1 asks for a person\'s answer to "Delete one?", and the recording has no answer to that' in said.err
+    assert "note: 1 recorded answer was not used: yield" in said.err
+    halo.write("t.halo", ASKED)
+    assert halo("replay", "t.halo", run_id, "--live-tools").code == 0
+    assert note.read_text() == "one"
+
+
+def test_a_recording_without_scopes_gives_no_yes_to_another_text_either(halo: Commands) -> None:
+    seed_form({"kind": "yield", "target": "yield", "value": {"approved": True}})
+    halo.write("t.halo", ASKED)
+    assert halo("replay", "t.halo", RUN, "--live-tools").code == 1
+    assert not Path("notes/a").exists()
+
+
 # Nothing is contacted --------------------------------------------------------------------------------------------
 
 FORBIDS = """

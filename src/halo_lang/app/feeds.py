@@ -33,6 +33,25 @@ _MAX_SHOWN = 200
 """Characters of what was asked that a mismatch shows."""
 
 
+YES_OR_NO = (APPROVAL, YIELD)
+"""The kinds of calls to which a person's yes may let something happen."""
+
+
+def exact_kinds(live: frozenset[str]) -> frozenset[str]:
+    """The kinds of which a recorded answer serves the same question alone, given the kinds that are live: where tools
+    are, nobody's yes to one thing may let another happen."""
+    return frozenset(YES_OR_NO) if TOOL in live else frozenset()
+
+
+def for_this_call(answer: Answer) -> Answer:
+    """A recorded approval, for the one call that it was given for: a yes to all calls of the method was given in
+    another run, and where tools are live it does not stand for calls that nobody has seen."""
+    value = answer.value
+    if not isinstance(value, dict) or "all" not in value:
+        return answer
+    return replace(answer, value={name: inner for name, inner in value.items() if name != "all"})
+
+
 class Signal(Record):
     """An event that was sent to a run, under an id of its own."""
 
@@ -52,10 +71,10 @@ class Note(Record):
 
 
 class ReplayFeed:
-    """Answers a replay. Calls of the kinds in `live` are not the recording's, but for those of the system and for
-    approvals, of which a recorded one serves the same method with the same arguments (runs.md §4). `approves` says to
-    which methods somebody has said yes beforehand, for approvals that the recording cannot answer; None where that
-    cannot be said."""
+    """Answers a replay. Calls of the kinds in `live` are not the recording's, but for those of the system and for what
+    people said, of which a recorded answer serves the same question alone: an approval the same method with the same
+    arguments, a yield the same text (runs.md §4). See `exact_kinds`. `approves` says to which methods somebody has said
+    yes beforehand, for approvals that the recording cannot answer; None where that cannot be said."""
 
     def __init__(
         self, recording: Recording, live: frozenset[str], approves: Callable[[str], bool] | None = None
@@ -70,7 +89,7 @@ class ReplayFeed:
         self.notes: list[Note] = []
         if recording.torn:
             self.notes.append(Note("torn", None, None, "the recording's last line was torn and is left out"))
-        self._journal = Journal(self._entries(), rules=3, answers=self._is_recorded)
+        self._journal = Journal(self._entries(), rules=3, answers=self._is_recorded, exact=exact_kinds(live))
 
     def _entries(self) -> Iterator[Entry]:
         for entry in self._recording.entries(self._late.append):
@@ -80,7 +99,7 @@ class ReplayFeed:
 
     def _is_recorded(self, call: Call) -> bool:
         kind = call.kind
-        return kind not in self._live or kind == APPROVAL or (kind == TOOL and call.target.startswith("System."))
+        return kind not in self._live or kind in YES_OR_NO or (kind == TOOL and call.target.startswith("System."))
 
     def add(self, request: Request) -> bool:
         if request.call.kind == YIELD:
@@ -101,7 +120,9 @@ class ReplayFeed:
             self._note_of_call("asked", call, f"was asked {what} than recorded")
         if hit.request.call.kind == YIELD:
             self._yields.pop(hit.request, None)
-        return hit.request, hit.entry.answer
+        answer = hit.entry.answer
+        is_for_one = TOOL in self._live and hit.request.call.kind == APPROVAL
+        return hit.request, for_this_call(answer) if is_for_one else answer
 
     def stuck(self, waiting: Collection[Request]) -> tuple[Request, Answer] | None:
         """What to do where the recording has no answer: pause or end where it did, else it is a mismatch."""
@@ -157,7 +178,7 @@ class ReplayFeed:
 
     def finish_notes(self) -> None:
         """Adds what can be said only at the end."""
-        unused = [entry for entry in self._journal.unused() if entry.kind not in self._live]
+        unused = [entry for entry in self._journal.unused() if entry.kind not in self._live or entry.kind == YIELD]
         if unused:
             targets = ", ".join(islice(dict.fromkeys(entry.target for entry in unused), 20))
             word = "answer was" if len(unused) == 1 else "answers were"

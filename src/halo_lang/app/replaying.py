@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
-from ..boundary.call import AGENT, APPROVAL, TOOL
+from ..boundary.call import AGENT, TOOL
 from ..language.record import Record
 from ..language.values import to_json
-from .feeds import MISMATCH, Note, ReplayFeed
+from .feeds import MISMATCH, YES_OR_NO, Note, ReplayFeed
 from .result import error_json
 
 TYPE_CHECKING = False
@@ -42,10 +42,10 @@ class Comparison(Record):
 
 
 def live_kinds(*, models: bool, tools: bool) -> frozenset[str]:
-    """The kinds of calls that a replay makes for real. With tools, an approval that the recording has no exact match
-    for is asked anew."""
+    """The kinds of calls that a replay makes for real. With tools, an approval or a yield that the recording has no
+    exact match for is asked anew."""
     kinds = {AGENT} if models else set()
-    return frozenset(kinds | ({TOOL, APPROVAL} if tools else set()))
+    return frozenset(kinds | ({TOOL, *YES_OR_NO} if tools else set()))
 
 
 def compared(result: RunResult, recording: Recording, feed: ReplayFeed, *, strict: bool) -> Comparison:

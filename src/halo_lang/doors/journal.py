@@ -42,17 +42,25 @@ class Journal:
     """Recorded entries that wait to be asked for.
 
     `entries` are read as they are needed. `rules` says how far matching goes: 1 or 2, or 3 for a replay. `answers`
-    says which calls are the journal's at all; it is never asked about others.
+    says which calls are the journal's at all; it is never asked about others. Of the kinds in `exact` a line answers
+    the same question alone, whatever the rule.
     """
 
-    def __init__(self, entries: Iterator[Entry], *, rules: int, answers: Callable[[Call], bool] | None = None) -> None:
+    def __init__(
+        self,
+        entries: Iterator[Entry],
+        *,
+        rules: int,
+        answers: Callable[[Call], bool] | None = None,
+        exact: frozenset[str] = frozenset(),
+    ) -> None:
         first = next(entries, None)
         self._entries = entries if first is None else chain((first,), entries)
         self._exhausted = first is None
         self._unused: dict[int, Entry] = {}
         self._unused_by_target: dict[tuple[str, str], dict[int, Entry]] | None = None
         scoped = first is None or first.scope is not None
-        self._rules = [_RULES[rule](rule, scoped) for rule in range(1, rules + 1)]
+        self._rules = [_RULES[rule](rule, scoped, exact) for rule in range(1, rules + 1)]
         self._answers = answers
         self._waiting: dict[Request, None] = {}
 
@@ -131,9 +139,10 @@ class Journal:
 class _Rule:
     """Entries and requests by what must be the same, and the entries that some waiting request could have now."""
 
-    def __init__(self, number: int, scoped: bool) -> None:
+    def __init__(self, number: int, scoped: bool, exact: frozenset[str]) -> None:
         self.number = number
         self.scoped = scoped
+        self.exact = exact
         self._entries: dict[Key, deque[Entry]] = {}
         self._requests: dict[Key, deque[Request]] = {}
         self._ready: list[tuple[int, Key]] = []
@@ -198,10 +207,14 @@ class _SameInPlace(_Rule):
     """Same kind, target, scope and question. In a recording without scopes the target alone must be the same."""
 
     def key_of_call(self, call: Call) -> Key:
-        return (call.kind, call.target, call.scope, question(call)) if self.scoped else (call.kind, call.target)
+        if self.scoped:
+            return call.kind, call.target, call.scope, question(call)
+        return (call.kind, call.target, question(call)) if call.kind in self.exact else (call.kind, call.target)
 
     def key_of_entry(self, entry: Entry) -> Key:
-        return (entry.kind, entry.target, entry.scope, entry.asked) if self.scoped else (entry.kind, entry.target)
+        if self.scoped:
+            return entry.kind, entry.target, entry.scope, entry.asked
+        return (entry.kind, entry.target, entry.asked) if entry.kind in self.exact else (entry.kind, entry.target)
 
 
 class _SameAnywhere(_Rule):
@@ -218,7 +231,7 @@ class _OtherQuestion(_Rule):
     """Same kind, target and scope. Not for a tool call that an agent chose, nor for an approval."""
 
     def key_of_call(self, call: Call) -> Key | None:
-        if call.kind == APPROVAL or (call.kind == TOOL and call.by is not None):
+        if call.kind == APPROVAL or call.kind in self.exact or (call.kind == TOOL and call.by is not None):
             return None
         return call.kind, call.target, call.scope
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..app.clock import now
+from ..app.feeds import exact_kinds
 from ..boundary.call import AGENT, APPROVAL, TOOL, Answer, failed
 from ..boundary.recording import UNWRITABLE, RecordingError, encoded, finish_line, start_line
 from ..doors.folder import KeepingError, file_of
@@ -140,7 +141,8 @@ def replay_mocks(
     live = {AGENT} if live_models else set()
     live |= {TOOL, APPROVAL} if live_tools else set()
     entries = [entry for entry in recording.recording.entries() if entry.kind not in live]
-    answer = _Answers(Journal(iter(entries), rules=3))
+    # With live tools nobody's yes to one thing may let another happen, as in `halo replay`.
+    answer = _Answers(Journal(iter(entries), rules=3, exact=exact_kinds(frozenset(live))))
     keys = dict.fromkeys("approval" if entry.kind == APPROVAL else entry.target for entry in entries)
     # Of a tool or an agent that was recorded other methods are answered too: by a refusal.
     keys.update((entry.target.partition(".")[0], None) for entry in entries if entry.kind in (AGENT, TOOL))
