@@ -12,12 +12,16 @@ from case_format import Step, parse
 from case_runner import run_case, run_step
 
 from halo_lang.language.codes import CHECK, CODES, SYNTAX
+from halo_lang.language.format import format_source
+from halo_lang.language.parser import parse as parse_program
+from halo_lang.language.source import Source
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ERROR_PAGES = ROOT / "docs" / "errors"
 
 _BLOCK = re.compile(r"^```halo\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ANY_BLOCK = re.compile(r"^```halo[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _EXAMPLE = re.compile(r"^For example:\n\n```halo\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 # Codes that no program of built-in providers alone gives; their pages show the message.
@@ -64,6 +68,16 @@ def test_a_program_in_the_documents_is_right_or_has_the_error_it_shows(
     found = findings(program, tmp_path)
     assert codes <= {code for code, _ in found}
     assert {code for code, severity in found if severity == "error"} <= codes
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=name_of(page)) for page in PAGES])
+def test_the_programs_of_a_page_are_in_the_layout_of_fmt(page: Path) -> None:
+    """But for comments at the end of lines, which may stand below each other where a page explains by them."""
+    for text in _ANY_BLOCK.findall(page.read_text(encoding="utf-8")):
+        source = Source("example.halo", text)
+        program, found = parse_program(source)
+        if not found:
+            assert format_source(source, program) == re.sub(r" {2,}# ", "  # ", text)
 
 
 @pytest.mark.parametrize("page", SESSIONS)

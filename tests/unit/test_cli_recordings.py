@@ -167,7 +167,7 @@ def test_a_test_is_made_of_nothing_that_a_stranger_wrote(halo: Commands, field: 
     before = sorted(halo.folder.parent.rglob("*"))
     made = halo("recordings", "export", RUN, "--test")
     if field == "runId":
-        assert made.out == f'test "P as recorded, completed":\n  replay "recordings/{RUN}.jsonl"\n'
+        assert made.out == f'\ntest "P as recorded, completed":\n  replay "recordings/{RUN}.jsonl"\n'
         assert set(halo.folder.parent.rglob("*")) - set(before) == {
             halo.folder / "recordings",
             halo.folder / "recordings" / f"{RUN}.jsonl",

@@ -140,6 +140,20 @@ def test_one_line_declarations_stay_together_and_others_stand_apart() -> None:
     )
 
 
+def test_declarations_of_a_line_each_stay_below_each_other_where_one_was_moved() -> None:
+    assert_settles_as(
+        'tool Files : W("a")\ntool Chat  : S()   # why\n\n'
+        "agent Optimist    [a/b]\nagent Me[a/b]\nagent B [a/b] equips A\n",
+        'tool Files : W("a")\ntool Chat  : S()  # why\n\nagent Optimist [a/b]\nagent Me       [a/b]\n\n'
+        "agent B [a/b]\n  equips A\n",
+    )
+    others = ("\ntool Bcd : W\n", "# c\ntool Bcd : W\n", "store B : W\n")
+    for apart in [f"tool A   : W\n{other}" for other in others]:
+        assert_settles_as(apart, apart.replace("A   :", "A :"))
+    long = f"tool {'B' * 100} : W\n"
+    assert_settles_as(f"tool A  : W({'1, ' * 10}1)\n{long}", f"tool A : W({'1, ' * 10}1)\n{long}")
+
+
 def test_at_most_one_blank_line_is_kept_between_stages() -> None:
     assert_settles_as(
         "pipeline P():\n\n\n  x\n\n\n\n    |> A.b()\n    |> A.c()\n\n\n\n",

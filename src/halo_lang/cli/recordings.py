@@ -181,7 +181,7 @@ def _export_test(path: str, recording: Recording, options: Namespace) -> int:
     os.makedirs(folder, exist_ok=True)
     name = f"{run_id}.jsonl"
     replace_file(os.path.join(folder, name), b"".join(_exported(path, recording, options)))
-    print(f'test "{pipeline} as recorded, {ended}":\n  replay "recordings/{name}"')
+    print(f'\ntest "{pipeline} as recorded, {ended}":\n  replay "recordings/{name}"')
     if not options.quiet:
         print(f"kept in {os.path.join(folder, name)}; add the test to {file}", file=sys.stderr)
     return 0

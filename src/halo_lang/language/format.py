@@ -6,7 +6,8 @@ that does not count; so what a program means cannot change, and no comment is lo
 line. Read `printer.py` for a tree that has no text yet.
 
 A line is a declaration's head, a clause, a pipeline's first value, a stage, or a test's step. A branch stands over
-several lines; a fan-out, and any other brackets with commas, only if they hold a comment or do not fit.
+several lines; a fan-out, and any other brackets with commas, only if they hold a comment or do not fit. Declarations
+of one kind that follow each other, a line each, have their `:` or `[` below each other where one was moved there.
 """
 
 from __future__ import annotations
@@ -31,6 +32,14 @@ from .parser import parse
 from .printer import declaration_text
 from .source import Source
 from .templates import common_indent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    _Head: TypeAlias = tuple[int, str, int, int, bool]
+    """Of a declaration of one line: its row, its keyword, the column where its name ends, its width, and whether the
+    mark after its name was moved to the right."""
 
 MAX_COLUMNS = 120
 """Of a line, where brackets with commas in it can be broken."""
@@ -96,6 +105,7 @@ class _Layout:
         self.pieces = _pieces(text, program)
         self.lines: list[str] = []
         self.line = ""
+        self.heads: list[_Head] = []
         _mark(self.pieces, program)
         _match(self.pieces)
         self.widths, self.gaps, self.comments = _measure(self.pieces)
@@ -115,6 +125,7 @@ class _Layout:
                 at += 1
             one_line_before = self._declaration(rows[own:at], end, one_line_before, last_indent)
             last_indent = pieces[rows[at - 1]].indent or 0
+        self._align()
         return "\n".join(self.lines) + "\n" if self.lines else ""
 
     def _declaration(self, rows: list[int], end: int, one_line_before: bool, last_indent: int) -> bool:
@@ -149,7 +160,34 @@ class _Layout:
             begins = own[0].start if own else first.start
             if self._blank_before(begins) or (first.text and not (one_line and one_line_before)):
                 self.lines.insert(at, "")
+        if one_line and first.text:
+            self._note_head(rows[0])
         return one_line
+
+    def _note_head(self, first: int) -> None:
+        """Keeps where a declaration of one line was put, with what stands after its name (`:` or `[`)."""
+        keyword, name, mark = self.pieces[first : first + 3]
+        if mark.apart:
+            blanks = self.text[name.end : mark.start]
+            moved = len(blanks) > 1 and "\n" not in blanks
+            column = len(keyword.text) + 1 + len(name.text)
+            self.heads.append((len(self.lines) - 1, keyword.text, column, len(self.lines[-1]), moved))
+
+    def _align(self) -> None:
+        """Moves the marks after the names of declarations that follow each other, of one kind and a line each, below
+        each other, if one of them was moved and no line gets too long by it."""
+        at = 0
+        while at < len(self.heads):
+            end = at + 1
+            while end < len(self.heads) and self.heads[end][:2] == (self.heads[end - 1][0] + 1, self.heads[at][1]):
+                end += 1
+            group = self.heads[at:end]
+            at = end
+            to = max(column for _, _, column, _, _ in group)
+            fits = all(width + to - column <= MAX_COLUMNS for _, _, column, width, _ in group)
+            if fits and len(group) > 1 and any(moved for *_, moved in group):
+                for row, _, column, _, _ in group:
+                    self.lines[row] = self.lines[row][:column] + " " * (to - column) + self.lines[row][column:]
 
     def _trailing(self, comments: list[Comment]) -> list[Comment]:
         """Puts the comments that stand after something on its line there; gives the others."""
