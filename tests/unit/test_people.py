@@ -172,6 +172,13 @@ async def test_yes_to_all_answers_those_that_wait_and_no_others() -> None:
     assert asked[-1] == "Files.write 4"
 
 
+async def test_a_yes_to_all_with_arguments_that_are_none_answers_nothing_else() -> None:
+    said = {"approved": True, "all": True, "args": "path: b"}
+    people = People(Handlers(on_approval=answering(said)), no_preview)
+    answers = await asyncio.gather(*(people.answer_approval(call(APPROVAL)) for _ in range(2)))
+    assert [a.value for a in answers] == [said, said]
+
+
 async def test_no_to_all_answers_nothing_else() -> None:
     people = People(Handlers(on_approval=answering({"approved": False, "all": True})), no_preview)
     answers = await asyncio.gather(*(people.answer_approval(call(APPROVAL)) for _ in range(2)))

@@ -242,6 +242,20 @@ def test_changed_arguments_are_checked_again_and_use_nothing_when_refused(change
     assert [kind for kind, _, _ in tools(ended)] == [APPROVAL, APPROVAL, TOOL]
 
 
+@pytest.mark.parametrize("changed", ['{"path": "b", "content": "d"}', [write()[1]], None, True, 1])
+def test_changed_arguments_that_are_no_object_approve_nothing(changed: object) -> None:
+    ended = governed("Ask", [uses(write()), uses(write()), "end"], lambda call: {**YES, "all": True, "args": changed})
+    assert [kind for kind, _, _ in tools(ended)] == [APPROVAL, APPROVAL]
+    refused = "error APPROVAL_DENIED: a person refused this call of `Files.write`"
+    assert told(ended) == [f"{refused}: the changed arguments were no JSON object"]
+
+
+@pytest.mark.parametrize("all_", ["no", 1, ["Files.*"], "true", None, False])
+def test_only_true_is_a_yes_to_all(all_: object) -> None:
+    ended = governed("Ask", [uses(write()), uses(write("b")), "end"], lambda call: {**YES, "all": all_})
+    assert [kind for kind, _, _ in tools(ended)] == [APPROVAL, TOOL, APPROVAL, TOOL]
+
+
 # All like this ---------------------------------------------------------------------------------------------------
 
 

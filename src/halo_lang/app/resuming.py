@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..boundary.call import APPROVAL, LISTEN, TOOL, YIELD, has_effect
+from ..boundary.call import APPROVAL, LISTEN, TOOL, YIELD, approves_all, has_effect
 from ..boundary.recording import RecordingError, decoded, numbered
 from ..check.identity import changed_parts, part_keys, source_key
 from ..doors.folder import lines_of
@@ -138,7 +138,7 @@ def answer_lines(waits: Iterable[dict[str, Any]], given: Iterable[Given], mask: 
             continue
         value = _value(one, wait)
         lines.append(_answer_line(wait, value))
-        if wait["kind"] == APPROVAL and isinstance(value, dict) and value.get("approved") is True and value.get("all"):
+        if wait["kind"] == APPROVAL and approves_all(value):
             for other in [w for w in left if w["kind"] == APPROVAL and w["target"] == wait["target"]]:
                 left.remove(other)
                 lines.append(_answer_line(other, {"approved": True, "all": True}))

@@ -160,7 +160,7 @@ class Answer(Record):
     An agent's `value` is the text of the answer (a mock may give any value), `tool_uses` the calls it asks for.
     `model` is the snapshot that answered. `cost` is in nano-dollars, None where there is no price; `unsettled` what
     attempts without an answer may have cost. An approval's value is
-    `{"approved": bool, "reason"?, "args"?, "all"?: pattern}`.
+    `{"approved": bool, "reason"?, "args"?, "all"?: bool}`; `approves` and `approves_all` read it.
     """
 
     value: Value = None
@@ -181,6 +181,17 @@ UNTOUCHING = ("System.Now", "System.Wait")
 def has_effect(call: Call | Entry) -> bool:
     """Whether a tool call may change anything: all but those that only read or touch nothing."""
     return call.effect != "read" and call.target not in UNTOUCHING
+
+
+def approves(said: Value) -> bool:
+    """Whether an approval's value lets the call be made. One that changes the arguments into what is no object is no
+    yes to those that were asked about."""
+    return isinstance(said, dict) and said.get("approved") is True and isinstance(said.get("args", {}), dict)
+
+
+def approves_all(said: Value) -> bool:
+    """Whether an approval's value lets all calls of the method be made."""
+    return approves(said) and isinstance(said, dict) and said.get("all") is True
 
 
 def failed(code: str, message: str) -> Answer:

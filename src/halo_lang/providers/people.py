@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from ..boundary.call import Answer, failed
+from ..boundary.call import Answer, approves_all, failed
 from ..boundary.host import ToolError
 
 TYPE_CHECKING = False
@@ -75,6 +75,6 @@ class People:
                 log.exception("asking a person failed")
                 return Answer({"approved": False})
             answer: dict[str, Value] = said if isinstance(said, dict) else {"approved": said is True}
-            if answer.get("approved") is True and answer.get("all"):
+            if approves_all(answer):
                 self._for_all[call.target] = self._asked
             return Answer(answer, digest=None if preview is None else preview.digest)

@@ -8,7 +8,7 @@ the run.
 
 from __future__ import annotations
 
-from ..boundary.call import APPROVAL, TOOL, Answer, Call, failed
+from ..boundary.call import APPROVAL, TOOL, Answer, Call, approves, approves_all, failed
 from ..catalog.describe import arguments_error
 from ..check.policies import decide, denied_by, paths_to_deny
 from ..language.record import Record
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 DENIALS = 3
 """Refusals of one method with the same arguments after which the run fails."""
+
+
+UNUSABLE = "the changed arguments were no JSON object"
 
 
 class Rights(Record):
@@ -97,12 +100,13 @@ async def permitted(frame: Frame, governors: tuple[Governor, ...], wanted: Wante
                 _give_back(run, granted)
                 return answer
             said: dict[str, Any] = answer.value if isinstance(answer.value, dict) else {}
-            if said.get("approved") is not True:
+            if not approves(said):
                 _give_back(run, granted)
-                return _denied(run, wanted, args, said.get("reason"))
-            if said.get("all"):
+                unusable = said.get("approved") is True
+                return _denied(run, wanted, args, UNUSABLE if unusable else said.get("reason"))
+            if approves_all(said):
                 run.standing.add(wanted.target)
-            if isinstance(said.get("args"), dict) and said["args"] != args:
+            if "args" in said and said["args"] != args:
                 args = said["args"]
                 refusal = _refused(wanted, granted, args)
                 if refusal:
