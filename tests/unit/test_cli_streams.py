@@ -177,6 +177,55 @@ def test_errors_are_made_visible_everywhere(tmp_path: Path, message: str) -> Non
     assert message.encode("unicode_escape").decode() in ended.err
 
 
+EVIL = "\x1b[2J\x1b]0;owned\x07\u202e"
+SHOWN = EVIL.encode("unicode_escape").decode()
+
+
+def test_what_is_waited_for_is_made_visible_in_errors(tmp_path: Path) -> None:
+    """Two yields at once, whose text came from a file: the refusal to answer both lists them."""
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "n.txt").write_text(EVIL)
+    (tmp_path / "w.halo").write_text(
+        'tool F : Workspace("./notes")\npipeline Ask(n: Any) -> Result:\n  n\n    |! yield("keep {{n}}?") as y\n'
+        'pipeline Main() -> Result:\n  "n.txt"\n    |> F.read(path: "n.txt") as n\n    |* { Ask(n), Ask(n) }\n'
+    )
+    run_id = json.loads(halo(tmp_path, "run", "w.halo", "--json").out)["runId"]
+    for answer in (("--yes",), ()):
+        ended = halo(tmp_path, "resume", run_id, *answer)
+        assert (ended.code, EVIL[0] in ended.err, "\u202e" in ended.err) == (2, False, False)
+        assert ended.err.count(f"keep {SHOWN}?") == 2
+        assert len(ended.err.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (f"no{EVIL}",),
+        ("check", f"{EVIL}.halo"),
+        ("plan", f"{EVIL}.halo"),
+        ("explain", EVIL),
+        ("tools", EVIL),
+        ("run", "p.halo", f"--{EVIL}"),
+        ("run", "p.halo", f"{EVIL}=1"),
+        ("resume", EVIL),
+        ("runs", "rm", EVIL),
+        ("replay", "p.halo", EVIL),
+        ("recordings", "show", EVIL),
+        ("signal", EVIL, "A.b", "1"),
+        ("fmt", "--check", f"odd{EVIL}.halo"),
+        ("run", f"bad{EVIL}.halo"),
+    ],
+)
+def test_no_name_that_is_given_moves_the_cursor(tmp_path: Path, words: tuple[str, ...]) -> None:
+    program(tmp_path)
+    (tmp_path / f"bad{EVIL}.halo").write_text(f'tool F : Nope("{EVIL}")\n')
+    (tmp_path / f"odd{EVIL}.halo").write_text('pipeline   P() -> Result:\n  "x"\n')
+    ended = halo(tmp_path, *words)
+    assert ended.code in (1, 2)
+    assert SHOWN in ended.err
+    assert not any(c in ended.out + ended.err for c in EVIL if not c.isprintable())
+
+
 def test_what_is_logged_is_made_visible(tmp_path: Path) -> None:
     assert "log: logged \\x1b[2J\n" in halo(program(tmp_path), "run", "p.halo", "x=\x1b[2J", "--mock").err
 

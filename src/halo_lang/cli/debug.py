@@ -30,7 +30,7 @@ from .failing import CommandError
 from .keep import start_keeping
 from .live import handlers_of, listen_for_signals, log_plainly, say_where_from
 from .mock_file import mock_answers
-from .output import Output, name_of
+from .output import Output, name_of, visible
 from .programs import held_to_plan
 from .replay import read_recording, tell
 from .run import program_of
@@ -160,7 +160,7 @@ def _live(what: What, within: Within | None, options: Namespace) -> int:
     lost = "" if session.change is None else f"changed {session.change}: the run can be neither replayed nor resumed"
     code = report(what.program, result, output, options, replay, not_kept=lost)
     if lost and result.status != "paused" and not options.quiet:
-        print(lost, file=sys.stderr)
+        print(visible(lost), file=sys.stderr)
     return code
 
 

@@ -70,7 +70,7 @@ def explain(result: RunResult, *, quiet: bool = False) -> None:
     red, off = ("\x1b[1;31m", "\x1b[0m") if wants_colour() else ("", "")
     error = result.error
     if error is not None:
-        at = f"{error.at}: " if error.at else ""
+        at = f"{visible(error.at)}: " if error.at else ""
         stage = f" (stage {error.stage})" if error.stage else ""
         print(f"{at}{red}error{off} {error.code}: {visible(error.message)}{stage}", file=sys.stderr)
     elif result.status == "halted" and not quiet:

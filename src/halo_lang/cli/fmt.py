@@ -7,6 +7,7 @@ import sys
 from ..language.diagnostics import ERROR
 from ..language.source import decode
 from .files import replace_file
+from .output import visible, write_line
 from .programs import read_file, show
 
 TYPE_CHECKING = False
@@ -47,11 +48,11 @@ def _format(name: str, options: Namespace) -> bool:
         _print_difference(name, source.text, text)
     if options.check or options.diff:
         if options.check and not options.quiet:
-            print(f"{name}: would be formatted", file=sys.stderr)
+            print(f"{visible(name)}: would be formatted", file=sys.stderr)
         return bool(options.check)
     replace_file(name, text.encode())
     if not options.quiet:
-        print(f"{name}: formatted", file=sys.stderr)
+        print(f"{visible(name)}: formatted", file=sys.stderr)
     return False
 
 
@@ -59,4 +60,4 @@ def _print_difference(name: str, before: str, after: str) -> None:
     from difflib import unified_diff
 
     for line in unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm=""):
-        print(line)
+        write_line(line, sys.stdout)

@@ -9,6 +9,7 @@ import sys
 
 from ..boundary.host import ConfigError
 from .failing import CommandError
+from .output import visible
 from .programs import has_errors, read_file, show
 
 TYPE_CHECKING = False
@@ -41,7 +42,7 @@ def execute(options: Namespace) -> int:
         before = read_lock(file)
         servers = _servers(program, options)
         if not servers:
-            print(f"{options.file}: it has no MCP server, so there is nothing to lock", file=sys.stderr)
+            print(f"{visible(options.file)}: it has no MCP server, so there is nothing to lock", file=sys.stderr)
             return 0
         _ask(servers, options)
         locked = _locked(servers)
@@ -79,8 +80,6 @@ def _servers(program: CheckedProgram, options: Namespace) -> list[Asked]:
 
 def _ask(servers: list[Asked], options: Namespace) -> None:
     """Asks whether the servers may be started. Raises `CommandError` where nobody says yes."""
-    from .output import visible
-
     if options.yes:
         return
     print("To ask what their tools are, these MCP servers are started, as a run would:", file=sys.stderr)

@@ -15,7 +15,7 @@ from .failing import CommandError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from typing import Any
+    from typing import Any, NoReturn
 
 COMMANDS = {
     "run": "runs a pipeline",
@@ -106,12 +106,18 @@ def _command(argv: list[str]) -> int:
 def _parser(name: str) -> ArgumentParser:
     from argparse import ArgumentParser, RawDescriptionHelpFormatter
 
+    from ..language.visible import visible_in_line
+
     width = _columns() - 2  # else argparse finds it out itself, for each argument, by a module that is slow to import
 
     def formatter(prog: str) -> RawDescriptionHelpFormatter:
         return RawDescriptionHelpFormatter(prog, width=width)
 
-    parser = ArgumentParser(f"halo {name}", formatter_class=formatter, allow_abbrev=False, description=COMMANDS[name])
+    class Parser(ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            super().error(visible_in_line(message))
+
+    parser = Parser(f"halo {name}", formatter_class=formatter, allow_abbrev=False, description=COMMANDS[name])
     parser.add_argument("-q", "--quiet", action="store_true", help="say nothing but errors")
     parser.add_argument("-v", "--verbose", action="store_true", help="say where settings come from, and more")
     return parser
@@ -211,8 +217,11 @@ def _leave_things_undone() -> None:
 
 
 def _say(text: str) -> None:
+    """Says something on standard error. It may hold whatever a file, a recording or a model said."""
+    from ..language.visible import visible
+
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(visible(text), file=sys.stderr, flush=True)
     except OSError:
         _forget_output()
 

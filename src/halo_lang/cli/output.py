@@ -10,6 +10,7 @@ import sys
 from contextlib import contextmanager
 
 from ..language.values import to_json, to_text
+from ..language.visible import visible as visible
 from .failing import CommandError
 
 TYPE_CHECKING = False
@@ -98,13 +99,6 @@ class Output:
 def write_line(text: str, to: TextIO) -> None:
     """Writes a line; on a terminal control characters are made visible."""
     print(visible(text) if to.isatty() else text, file=to, flush=True)
-
-
-def visible(text: str) -> str:
-    """Text with control characters, and those that reorder text, written as escapes; line breaks and tabs stay."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
 
 
 def name_of(text: str) -> str:

@@ -9,6 +9,7 @@ from ..plan.effects import one_line
 from ..plan.making import make_plan
 from ..plan.report import report
 from .failing import CommandError
+from .output import visible
 from .programs import checked_file, has_errors, show
 
 TYPE_CHECKING = False
@@ -62,7 +63,7 @@ def execute(options: Namespace) -> int:
     show(program.diagnostics, program.source, quiet=options.quiet)
     plans = _plans(program, prices, options)
     if not plans:
-        print(f"{options.file}: there is no pipeline, so there is nothing to plan", file=sys.stderr)
+        print(f"{visible(options.file)}: there is no pipeline, so there is nothing to plan", file=sys.stderr)
     code = 0
     if options.diff is not None:
         code = _compare(options.diff, _document(program, prices, plans, options), options)
@@ -76,12 +77,12 @@ def execute(options: Namespace) -> int:
         print("\n\n".join(report(plan) for plan in plans))
     if has_errors(program):
         if options.out is not None:
-            print(f"{options.out}: not written, for {options.file} has errors", file=sys.stderr)
+            print(visible(f"{options.out}: not written, for {options.file} has errors"), file=sys.stderr)
         return 1
     if options.out is not None:
         _keep(options.out, _document(program, prices, plans, options))
     for problem in (problem for check in checks for plan in plans for problem in check(plan)):
-        print(f"{options.file}: {problem}", file=sys.stderr)
+        print(visible(f"{options.file}: {problem}"), file=sys.stderr)
         code = NOT_MET
     return code
 
@@ -169,10 +170,10 @@ def _change_json(change: Change) -> dict[str, object]:
 
 def _say_other_assumptions(other: str, before: dict[str, Any], after: dict[str, Any]) -> None:
     if before["pricesKey"] != after["pricesKey"]:
-        print(f"{other}: planned with other prices, so costs may differ for that alone", file=sys.stderr)
+        print(f"{visible(other)}: planned with other prices, so costs may differ for that alone", file=sys.stderr)
     if before["inputTokens"] != after["inputTokens"]:
         what = f"planned with --input-tokens {before['inputTokens']}, not {after['inputTokens']}"
-        print(f"{other}: {what}, so costs differ for that alone", file=sys.stderr)
+        print(f"{visible(other)}: {what}, so costs differ for that alone", file=sys.stderr)
 
 
 def _other_document(other: str, options: Namespace) -> dict[str, Any]:

@@ -183,7 +183,7 @@ def _export_test(path: str, recording: Recording, options: Namespace) -> int:
     replace_file(os.path.join(folder, name), b"".join(_exported(path, recording, options)))
     print(f'\ntest "{pipeline} as recorded, {ended}":\n  replay "recordings/{name}"')
     if not options.quiet:
-        print(f"kept in {os.path.join(folder, name)}; add the test to {file}", file=sys.stderr)
+        print(visible(f"kept in {os.path.join(folder, name)}; add the test to {file}"), file=sys.stderr)
     return 0
 
 

@@ -156,7 +156,7 @@ def tell(result: RunResult, comparison: Comparison, recording: Recording, option
     print(f"≠ Different from the recorded run {run_id}: it ended with {visible(ended_with(recorded))}", file=to)
     apart = next((note for note in comparison.notes if note.stage is not None), None)
     if apart is not None:
-        print(f"the two went apart at stage {apart.stage}, {apart.target}", file=to)
+        print(visible(f"the two went apart at stage {apart.stage}, {apart.target}"), file=to)
     elif result.error is not None and result.error.stage:
         print(f"the two went apart at stage {result.error.stage}", file=to)
     if result.status in ("completed", "halted") and recorded["status"] in ("completed", "halted"):
@@ -189,7 +189,7 @@ def _replay_all(program: CheckedProgram, options: Namespace) -> int:
         for mark, run_id, pipeline, message in rows:
             print(visible(f"{mark} {run_id}  {pipeline}  {message}".rstrip()))
         if not rows:
-            print(f"there are no recordings of {options.file}", file=sys.stderr)
+            print(f"there are no recordings of {visible(options.file)}", file=sys.stderr)
     return 1 if any(mark == "≠" for mark, *_ in rows) else 0
 
 

@@ -13,6 +13,7 @@ from ..catalog.builtin import PROVIDERS
 from ..catalog.overview import all_methods, argument_about, choices, other_effects, signature, switch_of
 from ..language.diagnostics import did_you_mean
 from .failing import CommandError
+from .output import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,14 +41,14 @@ def execute(options: Namespace) -> int:
     usable = [provider for provider in providers if not provider.broken]
     for provider in providers:
         if provider.broken:
-            print(f"error: {provider.broken}", file=sys.stderr)
+            print(f"error: {visible(provider.broken)}", file=sys.stderr)
     if options.json:
         from json import dumps
 
         print(dumps({"providers": [_document(p) for p in providers]}, ensure_ascii=False, indent=2))
     else:
         show = _listing if options.name is None else _page
-        print("\n\n".join(show(provider) for provider in usable))
+        print(visible("\n\n".join(show(provider) for provider in usable)))
     return 0 if options.name is None or usable else 1
 
 

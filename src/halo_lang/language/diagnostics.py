@@ -7,6 +7,7 @@ each means stand in `codes.py`.
 from __future__ import annotations
 
 from .record import Record
+from .visible import visible_in_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,15 +45,15 @@ def render(diagnostic: Diagnostic, source: Source, *, colour: bool = False) -> s
     caret = " " * (column - 1 - offset) + "^" * width
     paint = _PAINT if colour else _PLAIN
     tone = paint[diagnostic.severity]
-    head = f"{paint['bold']}{source.name}:{line}:{column}{paint['off']}"
+    head = f"{paint['bold']}{visible_in_line(source.name)}:{line}:{column}{paint['off']}"
     rows = [
-        f"{head}: {tone}{diagnostic.severity}{paint['off']} {diagnostic.code}: {diagnostic.message}",
+        f"{head}: {tone}{diagnostic.severity}{paint['off']} {diagnostic.code}: {visible_in_line(diagnostic.message)}",
         f"{pad} |",
         f"{gutter} | {shown}",
         f"{pad} | {tone}{caret}{paint['off']}",
     ]
     if diagnostic.help:
-        rows.append(f"{pad} = {paint['help']}help{paint['off']}: {diagnostic.help}")
+        rows.append(f"{pad} = {paint['help']}help{paint['off']}: {visible_in_line(diagnostic.help)}")
     return "\n".join(rows)
 
 

@@ -11,6 +11,7 @@ from ..app.project import Project, read_project
 from ..boundary.host import ConfigError
 from ..language.diagnostics import ERROR, render
 from ..language.source import MAX_BYTES
+from ..language.visible import visible
 from ..plan.bounds import INPUT_TOKENS
 from ..plan.difference import difference
 from ..plan.document import plan_json
@@ -159,8 +160,7 @@ def preformatted(text: str) -> str:
 
     if len(text) > MOST_SHOWN:
         text = f"{text[:MOST_SHOWN]}…\n\n{len(text) - MOST_SHOWN:,} more characters are not shown"
-    shown = "".join(c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
-    return f'<pre style="white-space: pre-wrap">{escape(shown)}</pre>'
+    return f'<pre style="white-space: pre-wrap">{escape(visible(text))}</pre>'
 
 
 def load(path: str | os.PathLike[str], *, providers: Mapping[str, object] | Iterable[str] = ()) -> Program:
