@@ -108,6 +108,7 @@ def helps(text: str) -> list[str | None]:
         (FILES + AGENT + pipe("|> A.a(tools: [Files])", '|> Files.read("a")'), "add it to the agent: `equips Files`"),
         ("pipeline P(x: Strin): x\n", "did you mean `String`?"),
         (equipped('DenyTools("Files.remov")'), None),
+        (equipped('DenyTools("Files.write")').replace(", write: true", ""), "`Files` has it only with `write: true`"),
     ],
 )
 def test_the_help_says_how_to_mend_it(text: str, help_: str | None) -> None:

@@ -596,6 +596,13 @@ async def test_of_several_addresses_only_public_ones_are_tried(server: Server, m
     assert tried == ["192.0.1.1"]
 
 
+async def test_a_refused_connection_is_said_in_plain_words() -> None:
+    async with serving() as server:
+        port = server.port
+    async with tool(f"http://127.0.0.1:{port}", private=True) as made:
+        assert "cannot be reached (Connection refused); nothing" in (await refusal(made, path="x")).message
+
+
 async def test_an_unknown_name_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     named(monkeypatch, {})
     async with tool("http://none.example", private=False) as made:

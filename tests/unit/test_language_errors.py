@@ -18,6 +18,12 @@ def found_in(text: str) -> list[Diagnostic]:
     return list(parse(Source("x.halo", text))[1])
 
 
+def test_what_is_wanted_in_quotes_is_said_with_one_comma() -> None:
+    for text in ("pipeline P(x: Any): x |<> loop(A, x < 1)", "agent A [a/b] system x", "test x:", 'test "a": replay x'):
+        (found,) = found_in(text)
+        assert " in quotes, found `" in found.message
+
+
 def assert_one(marked: str, code: str, help_: str | None = None, message: str = "") -> None:
     """The marked text has this one error, in the marked place."""
     start = marked.index("«")
@@ -102,6 +108,10 @@ PIPELINE = [
     ("|? { (x) «->» A.b() }", "SYNTAX", "write `=>`"),
     ("|? { (x) => A.b() «as» y }", "SYNTAX", "after the closing"),
     ("|? { «default» => A.b() }", "SYNTAX", None),
+    ("|? { (x) => A.b() «|>» A.c(), else => A.d() } as y\n    |> A.e()", "SYNTAX", "pipeline of their own"),
+    ("|? { (x) => A.b()\n      «|?» { else => A.d() }, else => A.c({a: 1}) }", "SYNTAX", "pipeline of their own"),
+    ("|* { A.b() «|>» A.c(), A }\n    |> A.e()", "SYNTAX", "pipeline of their own"),
+    ("|? { (x) => A.b()«»\n    |> A.c()\n    |? { else => A.d() }", "SYNTAX", None),
     ("|* «[»A, B]", "SYNTAX", "|* { A, B }"),
     ("|* «A», B", "SYNTAX", "|* { A, B }"),
     ("|* { A «B» }", "SYNTAX", "comma"),
@@ -129,7 +139,8 @@ FILES = [
     ("agent A «openai»/gpt-4o]\n", "SYNTAX", "`[`", None),
     ("agent A [openai/gpt-4o«»\n  equips B\n", "SYNTAX", "`]`", None),
     ("agent A [openai/gpt-4o«»", "SYNTAX", "`]`", None),
-    ("agent A [«gpt»-4o]", "BAD_MODEL", "", "provider/model"),
+    ("agent A [«gpt-4o»]", "BAD_MODEL", "found `gpt-4o`", "provider/model"),
+    ("agent A [«llama3.1:8b», max_steps: 2]", "BAD_MODEL", "found `llama3.1:8b`", "provider/model"),
     ("agent A [openai/x«>»]", "SYNTAX", "`]`", None),
     ("agent A [«Env»]", "SYNTAX", "", "Env.NAME"),
     ("agent A«(»openai/x)", "SYNTAX", "`[`", "agent Name [provider/model]"),

@@ -67,7 +67,7 @@ def _check(
     declared = declare(program, findings)
     _read_parts(program, declared, providers, findings)
     pipelines = _read_pipelines(program, source, declared, providers, findings)
-    check_policies(program, declared, pipelines, findings, priced)
+    check_policies(program, declared, pipelines, providers, findings, priced)
     if not declared.lost:
         check_endless(pipelines, findings)  # what could not be read may end anything
     check_unused(program, declared, findings)

@@ -11,11 +11,13 @@ from .literals import value_of
 from .policies import decide, matches
 from .program import AgentCall, PipelineCall, ToolCall
 from .reach import calls_of
+from .settings import switch_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from ..catalog.describe import Provider
     from ..language.ast import Arg, Program, Rule
     from .findings import Findings
     from .names import Declared
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 _STEPS = 2_000_000
 """Steps for one file: policies that govern calls multiply, and a hostile file must not hang. What is not looked at past
 them the run refuses all the same."""
+
+
+_DESCRIBING = 1_000
+"""Steps for asking a provider what it would have under other settings."""
 
 
 class Steps:
@@ -46,6 +52,7 @@ def check_policies(
     program: Program,
     declared: Declared,
     pipelines: Pipelines,
+    providers: Mapping[str, Provider],
     findings: Findings,
     priced: Callable[[str], bool] | None,
 ) -> None:
@@ -57,7 +64,8 @@ def check_policies(
     for name, origins in governed.items():
         _check_excluded(declared.policies[name], origins, pipelines, findings, steps)
     if not declared.lost:
-        _check_patterns(program, declared, _governed_tools(declared, pipelines, governed, steps), findings, steps)
+        tools = _governed_tools(declared, pipelines, governed, steps)
+        _check_patterns(program, declared, tools, providers, findings, steps)
     if priced is not None:
         _check_prices(program, declared, pipelines, governed, findings, priced)
 
@@ -129,6 +137,7 @@ def _check_patterns(
     program: Program,
     declared: Declared,
     tools: Mapping[str, Mapping[str, Tool]],
+    providers: Mapping[str, Provider],
     findings: Findings,
     steps: Steps,
 ) -> None:
@@ -144,11 +153,17 @@ def _check_patterns(
             if rule.start in good:
                 for arg in rule.args:
                     if arg.name is None and isinstance(pattern := value_of(arg.value), str):
-                        _check_pattern(pattern, arg, rule, tools[name], findings, steps)
+                        _check_pattern(pattern, arg, rule, tools[name], providers, findings, steps)
 
 
 def _check_pattern(
-    pattern: str, arg: Arg, rule: Rule, tools: Mapping[str, Tool], findings: Findings, steps: Steps
+    pattern: str,
+    arg: Arg,
+    rule: Rule,
+    tools: Mapping[str, Tool],
+    providers: Mapping[str, Provider],
+    findings: Findings,
+    steps: Steps,
 ) -> None:
     # A pattern that names its tool is tried on that tool's methods alone.
     named = tools.get(pattern.partition(".")[0])
@@ -167,7 +182,11 @@ def _check_pattern(
     if not matched:
         known = f"there are {listed(_targets(tools))}"
         what = f"`{pattern}` matches no method of the tools that this policy governs"
-        near = findings.near(pattern, _targets(tools), known)
+        wanted = pattern.partition(".")[2]
+        switch = switch_for(named, wanted, providers) if named is not None and steps.take(_DESCRIBING) else None
+        # Of a method that is only not there yet nothing else is meant, least of all one to deny.
+        lacks = f"`{named.name}` has it only with `{switch}: true`" if named is not None and switch else None
+        near = lacks or findings.near(pattern, _targets(tools), known)
         findings.warning("PATTERN_MATCHES_NOTHING", what, arg.value, near)
     elif rule.name.text == "DenyArgs":
         for named_arg in rule.args:

@@ -97,10 +97,20 @@ def _command(argv: list[str]) -> int:
     parser = _parser(name)
     module.configure(parser)
     try:
-        options = parser.parse_intermixed_args(getattr(module, "prepared", list)(argv[1:]))
+        options, unknown = parser.parse_known_intermixed_args(getattr(module, "prepared", list)(argv[1:]))
+        if unknown:
+            parser.error(_unrecognized(unknown, parser))
     except SystemExit as end:
         return int(end.code or 0)
     return int(module.execute(options))
+
+
+def _unrecognized(words: list[str], parser: ArgumentParser) -> str:
+    from ..language.diagnostics import did_you_mean
+
+    flag = next((word.partition("=")[0] for word in words if word.startswith("-")), "")
+    near = did_you_mean(flag, parser._option_string_actions)
+    return f"unrecognized arguments: {' '.join(words)}{f'; {near}' if near else ''}"
 
 
 def _parser(name: str) -> ArgumentParser:

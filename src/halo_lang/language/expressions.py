@@ -129,7 +129,7 @@ def condition(c: Cursor) -> tuple[Text, Expr]:
     """A loop's condition: the string that stands here, and the expression in it. Gives up if that does not parse."""
     i = c.i
     if c.kinds[i] != STRING:
-        c.expected("the condition, in quotes,", help='a loop\'s condition is a string: `loop(Agent, "context.x != 0")`')
+        c.expected("the condition in quotes", help='a loop\'s condition is a string: `loop(Agent, "context.x != 0")`')
     written = plain_string(c)
     text = nested(content(c.texts[i], c.starts[i]), [])
     inner = inside(c, text)

@@ -245,7 +245,9 @@ def _model(c: Cursor) -> Model:
     what = "a model, such as `openai/gpt-4o-mini`"
     if c.kinds[i] == NAME and not c.at_boundary():
         help_ = "a model is written `provider/model`, and one with other characters in quotes"
-        c.fail(f"expected {what}, found `{c.texts[i][:40]}`", code="BAD_MODEL", help=help_)
+        named = _WORD.match(c.text, start)
+        end = named.end() if named is not None else c.ends[i]
+        c.fail(f"expected {what}, found `{c.text[start:end][:40]}`", start, end, code="BAD_MODEL", help=help_)
     c.expected(what)
 
 
@@ -267,7 +269,7 @@ def _system(c: Cursor) -> System:
     start = c.starts[c.i]
     c.i += 1
     if c.kinds[c.i] != STRING:
-        c.expected("the system prompt, in quotes,")
+        c.expected("the system prompt in quotes")
     text = plain_string(c)
     return System(start, text.end, text)
 
@@ -372,13 +374,13 @@ def _test(c: Cursor) -> TestDecl | ReplayTestDecl:
     start = c.starts[c.i]
     c.i += 1
     if c.kinds[c.i] != STRING:
-        c.expected("what the test shows, in quotes,")
+        c.expected("what the test shows in quotes")
     name = plain_string(c)
     c.take(":", "`:` and `run Pipeline(…)`")
     if c.texts[c.i] == "replay":
         c.i += 1
         if c.kinds[c.i] != STRING:
-            c.expected("the path of a recording, in quotes,")
+            c.expected("the path of a recording in quotes")
         recording = plain_string(c)
         return ReplayTestDecl(start, recording.end, name, recording)
     c.take("run", "`run` and the pipeline's call, or `replay` and a recording")
@@ -405,7 +407,7 @@ def _fail(c: Cursor) -> FailStep:
     target = _target(c)
     c.take("=>", "`=>` and the message")
     if c.kinds[c.i] != STRING:
-        c.expected("the message, in quotes,")
+        c.expected("the message in quotes")
     message = plain_string(c)
     return FailStep(start, message.end, target, message)
 
@@ -451,3 +453,4 @@ _SOURCE_HELP = "a pipeline begins with a value, such as one of its parameters, a
 
 # Read on the text itself, for the tokens of a model's name mean nothing (language.md §2).
 _MODEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+/(?!/)(?:[A-Za-z0-9._:@-]|/(?!/))++")
+_WORD = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._:@/-]*+")

@@ -7,7 +7,7 @@ an error in one does not hide those in the next. Read `parser.py` next.
 from __future__ import annotations
 
 from .ast import Arg, Arm, Branch, Call, Each, FanOut, Gate, Listen, Loop, Member, Name, Pipe, Yield
-from .cursor import Cursor, Failed
+from .cursor import DECLARATIONS, STAGES, Cursor, Failed
 from .expressions import argument_value, arguments, call, condition, expression
 from .lexer import NAME, STRING
 from .literals import path
@@ -150,7 +150,24 @@ def _arm(c: Cursor) -> Arm:
     called = call(c)
     if c.texts[c.i] == "as":
         c.fail("an arm binds no name", help="put `as` after the closing `}` of the branch")
+    _no_further_stage(c, "an arm makes one call")
     return Arm(start, called.end, held, called)
+
+
+def _no_further_stage(c: Cursor, what: str) -> None:
+    """Refuses a stage after a call in braces, unless it is the closing brace that is missing."""
+    if c.texts[c.i] not in STAGES:
+        return
+    mark, depth = c.i, 0
+    for i in range(mark, min(mark + _LOOKED_AT, len(c.texts))):
+        text = c.texts[i]
+        depth += (text == "{") - (text == "}")
+        if depth < 0:
+            c.i = i
+            help_ = "put several stages in a pipeline of their own, and call that"
+            c.fail(what, c.starts[mark], c.ends[mark], help=help_)
+        if text in DECLARATIONS and c.at_declaration(i):
+            return
 
 
 def _fanout_or_each(c: Cursor) -> FanOut | Each:
@@ -187,6 +204,7 @@ def _member(c: Cursor) -> Member:
         name = c.name("a call, or the name of an agent or pipeline")
         called = Call(name.start, name.end, name, None, (), True)
     bind = _bind(c) if c.texts[c.i] == "as" else None
+    _no_further_stage(c, "a member of a fan-out is one call")
     return Member(called.start, c.ends[c.i - 1], called, bind)
 
 
@@ -259,4 +277,7 @@ STAGE_READERS: dict[str, Callable[[Cursor], Stage]] = {
     "~>": _listen,
     "|<>": _loop,
 }
+_LOOKED_AT = 10_000
+"""Tokens after a call in braces that are searched for the closing one."""
+
 _OTHER_STAGES = {"yield": "|! yield(…)", "listen": "~> listen(…)", "loop": "|<> loop(…)"}

@@ -8,6 +8,7 @@ nothing of what the bytes say, but for errors. Read the wires `openai.py` and `a
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from http import HTTPStatus
 from io import BytesIO
@@ -246,12 +247,20 @@ def _seconds(number: float) -> float | None:
 def _broken(error: Exception, target: Target) -> AttemptFailed:
     """What a failing connection means: one that never stood was not billed, one that broke may have been."""
     endpoint, host = target.endpoint, target.url.host
-    shown = clean(str(error) or type(error).__name__, endpoint.key)
+    reason = str(error)
+    if isinstance(error, aiohttp.ClientConnectorError) and (number := error.os_error.errno) and number > 0:
+        reason = os.strerror(number)  # instead of aiohttp's words, which speak of "ssl:default" for http too
+    elif isinstance(error, aiohttp.ClientConnectorDNSError):
+        reason = error.os_error.strerror or ""
+    shown = clean(reason or type(error).__name__, endpoint.key)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
         return AttemptFailed("MODEL_ERROR", f"{endpoint.model}: {host} is not trusted: {shown}", billed=False)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | aiohttp.ClientHttpProxyError):
         return AttemptFailed(
-            "MODEL_ERROR", f"{endpoint.model}: no connection to {host}: {shown}", retry=True, billed=False
+            "MODEL_ERROR",
+            f"{endpoint.model}: no connection to {host}:{target.url.port}: {shown}",
+            retry=True,
+            billed=False,
         )
     if isinstance(error, aiohttp.ClientResponseError | aiohttp.InvalidURL):
         return AttemptFailed("MODEL_ERROR", f"{endpoint.model}: {host} does not speak HTTP: {shown}")

@@ -7,6 +7,7 @@ look names up where nobody judges the address; keeps no cookies; sends nothing t
 
 from __future__ import annotations
 
+import os
 import re
 from io import BytesIO
 
@@ -139,7 +140,8 @@ class Http:
         except aiohttp.ClientConnectorError as error:
             if isinstance(error.os_error, Forbidden):
                 raise ToolError(str(error.os_error)) from None
-            reason = error.os_error.strerror or type(error.os_error).__name__
+            number = error.os_error.errno or 0  # negative where no host of that name was found
+            reason = os.strerror(number) if number > 0 else error.os_error.strerror or type(error.os_error).__name__
             raise ToolError(f"{host} cannot be reached ({reason}); nothing was sent") from None
         except aiohttp.ConnectionTimeoutError:
             raise ToolError(f"{host} cannot be reached within {_CONNECT_S:g} s; nothing was sent") from None
