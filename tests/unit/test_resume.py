@@ -919,7 +919,7 @@ def test_a_signal_is_kept_and_delivered_once(halo: Commands) -> None:
     halo.write("t.halo", TWO)
     run_id, _ = halo.begun("t.halo", "x=1", "--pipeline", "P")
     sent = halo("signal", run_id, "Slack.Reaction", "1")
-    assert sent == (0, "", f"kept for the run; it goes on with: halo resume {run_id}\n")
+    assert sent == (0, "", f"kept for the run; go on with: halo resume {run_id}\n")
     assert halo("signal", run_id, "Slack.Reaction", "2", "-q") == (0, "", "")
     went = halo("resume", run_id)  # needs no answer: an event that it waits for is there
     assert (went.code, went.out) == (3, "1\n")

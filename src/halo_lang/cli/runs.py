@@ -51,7 +51,7 @@ def execute(options: Namespace) -> int:
     runs = []
     for run_id in kept_runs():
         try:
-            runs.append(_described(run_id, store.peek(run_id)))
+            runs.append(described(run_id, store.peek(run_id)))
         except RunUnknown:
             continue  # it ended just now
     if options.json:
@@ -65,8 +65,7 @@ def execute(options: Namespace) -> int:
             print(visible(f"  {shown_wait(wait)}"))
         for event in run["events"]:
             print(visible(f"  sent, and not yet delivered: the event {event}"))
-        said = going_on(run["runId"], run["waits"], run["events"]) if run["status"] == "paused" else run["message"]
-        if said:
+        if said := way_on(run):
             print(visible(textwrap.indent(said, "  ")))
     if not runs and not options.quiet:
         print("there are no paused runs", file=sys.stderr)
@@ -96,7 +95,15 @@ def _give_up(run_id: str) -> int:
     return 0
 
 
-def _described(run_id: str, lines: Any) -> dict[str, Any]:
+def way_on(run: dict[str, Any]) -> str:
+    """How a described run goes on, or what can be done with it; empty for one that is under way."""
+    if run["status"] == "paused":
+        return going_on(run["runId"], run["waits"], run["events"])
+    return run["message"] or ""
+
+
+def described(run_id: str, lines: Any) -> dict[str, Any]:
+    """What is said of a run that is kept, by the lines of its journal. Raises `RunUnknown`, `KeepingError`."""
     under_way = is_under_way(file_of(RUNS, run_id))
     run: dict[str, Any] = {"runId": run_id, "status": "running" if under_way else "interrupted"}
     try:

@@ -10,11 +10,15 @@ from ..doors.folder import KeepingError
 from ..doors.stores import RunUnknown
 from .failing import CommandError
 from .keep import run_store
+from .output import visible
 from .resume import has_ended, json_value
+from .runs import described, way_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+
+    from ..doors.stores import FileRunStore
 
 
 EXAMPLE = """The event is kept until the run listens for it, and delivered once, in the order of arrival. For example:
@@ -34,8 +38,9 @@ def execute(options: Namespace) -> int:
     if not all(options.event.split(".")):
         raise CommandError(f"an event's name is written like Slack.Reaction, not `{options.event[:80]}`", 2)
     line = signal_line(options.event, json_value("JSON", options.payload))
+    store = run_store()
     try:
-        run_store().add(options.run, line)
+        store.add(options.run, line)
     except RunUnknown:
         if has_ended(options.run):
             raise CommandError(
@@ -45,5 +50,13 @@ def execute(options: Namespace) -> int:
     except (RecordingError, KeepingError) as trouble:
         raise CommandError(trouble.message) from None
     if not options.quiet:
-        print(f"kept for the run; it goes on with: halo resume {options.run}", file=sys.stderr)
+        print("; ".join(("kept for the run", *_way_on(store, options.run))), file=sys.stderr)
     return 0
+
+
+def _way_on(store: FileRunStore, run_id: str) -> list[str]:
+    try:
+        said = way_on(described(run_id, store.peek(run_id)))
+    except (RunUnknown, KeepingError):
+        return []  # it took the event just now, and has ended
+    return [visible(said)] if said else []
