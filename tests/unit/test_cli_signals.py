@@ -202,3 +202,25 @@ def test_a_spend_limit_holds_over_crashes(tmp_path: Path) -> None:
     assert len(sent) == 3
     assert (ended.code, "error SPEND_LIMIT" in ended.err) == (1, True), ended
     assert f"up to ${reserved / 1e9:.4f} more for requests that got no answer" in ended.err
+
+
+@pytest.mark.parametrize("how", ["", "--checkpoint", "--no-record"])
+def test_what_shadows_cost_counts_on_after_a_pause(tmp_path: Path, how: str) -> None:
+    (tmp_path / "halo.toml").write_text('[prices]\n"local/scripted" = {input = 1.0, output = 2.0}\n')
+    shadowed = "    @shadow(B.one())\n    |> A.one()\n"
+    program(
+        tmp_path,
+        "policy Cap : MaxSpend(1)\nagent A [local/scripted]\n  requires Cap\nagent B [local/scripted]\n  requires Cap\n"
+        f'pipeline P(x: Any) -> Result:\n  x\n{shadowed * 3}    |! yield("Go?")\n    |> A.two()\n',
+    )
+    with ModelServer("said") as server:
+        paused = halo(tmp_path, "run", "p.halo", "x=1", "--json", *how.split(), env=server.environment)
+        before = json.loads(paused.out)
+        assert (paused.code, before["status"], len(before["shadows"])) == (3, "paused", 3)
+        ended = halo(tmp_path, "resume", before["runId"], "--yes", "--json", env=server.environment)
+    after = json.loads(ended.out)
+    assert (ended.code, after["status"]) == (0, "completed"), ended
+    assert after["cost"] == pytest.approx(before["cost"] + 0.00014)
+    assert after["unsettled"] == before["unsettled"]
+    answered = sum(shadow["error"] is None for shadow in before["shadows"])
+    assert before["cost"] == pytest.approx(0.00014 * (3 + answered))

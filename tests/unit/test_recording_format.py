@@ -349,3 +349,11 @@ def test_arguments_that_nest_too_deep_to_be_compared_are_refused() -> None:
         deep = {"a": deep}
     with pytest.raises(RecordingError, match="line 2 "):
         entry_of({"type": "call", "kind": "tool", "target": "T.m", "scope": [], "args": deep}, 2)
+
+
+@pytest.mark.parametrize("amount", [True, "x", "5", [1], {"a": 1}, -1, -0.5, 1e300, 10**400, 1e13])
+@pytest.mark.parametrize("field", ["cost", "unsettled"])
+def test_an_amount_is_a_number_within_reason(field: str, amount: object) -> None:
+    """A text or a list times a billion would fill the memory."""
+    with pytest.raises(RecordingError, match="line 7 is no recorded call"):
+        entry_of({**call_line(call(), Answer("x")), field: amount}, 7)

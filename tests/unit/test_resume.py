@@ -623,6 +623,21 @@ def test_what_was_reserved_without_an_answer_counts_on() -> None:
     assert (journaled.spent, journaled.unsettled) == (8, 5 + 40)
 
 
+def test_each_shadow_has_a_reservation_of_its_own_until_the_end_of_its_leg() -> None:
+    from halo_lang.app.kept import read_journal
+
+    begin(CAPPED, World(lambda asked: Answer("x", cost=7)), run_id=RUN)
+    path = Path(f".halo/runs/{RUN}.jsonl")
+    reserved = {"type": "reserved", "target": "A.one", "scope": [], "amount": 50}
+    lines = [encoded({**reserved, "shadow": at}) for at in (1, 2, 2, 3)]
+    path.write_bytes(path.read_bytes() + b"".join([encoded(reserved), *lines]))
+    journaled = read_journal(run_store().peek(RUN))
+    assert (journaled.spent, journaled.shadows, journaled.unsettled) == (7, 0, 200)
+    path.write_bytes(path.read_bytes() + encoded({"type": "shadows", "cost": 60, "unsettled": 5}))
+    journaled = read_journal(run_store().peek(RUN))
+    assert (journaled.spent, journaled.shadows, journaled.unsettled) == (67, 60, 55)
+
+
 def test_what_was_reserved_counts_on_over_each_crash_and_pause() -> None:
     """A resumed run asks the same again, and reserves for it again: neither that nor its answer settles what came
     before."""

@@ -6,15 +6,16 @@ the run, `resuming.py` for resuming.
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 
 from ..boundary.call import APPROVAL, TOOL
 from ..boundary.question import canonical
 from ..boundary.recording import (
     DAMAGE,
     RecordingError,
-    at_least_nothing,
+    encoded,
     entry_of,
+    nano_amount,
     numbered,
     opening_of,
     scope_of,
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
 class Journaled(Record):
     """What a journal says besides its answers.
 
-    `spent` is what answered requests cost, `unsettled` what those without an answer may have cost, in nano-dollars.
+    `spent` is what answered requests cost, `shadows` the part of it that shadows cost, `unsettled` what requests
+    without an answer may have cost, in nano-dollars.
     `begun` are calls with an effect that have no answer, with the number of the line that says that they began. `waits`
     are those of the last pause that have no answer yet, `finish` how the run ended or paused where it did not go on
     since. `resumed` is the number of the line by which the run went on last, 0 where it never did. `signals` are the
@@ -61,6 +63,7 @@ class Journaled(Record):
     opening: Opening
     resumed: int
     spent: int
+    shadows: int
     unsettled: int
     begun: dict[Made, int]
     waits: list[dict[str, Any]]
@@ -122,10 +125,11 @@ class Kept:
             made.append(wait_of(call, kind, identity, since.get(identity) or now(), shown))
         return tuple(made)
 
-    def finish(self, result: RunResult) -> None:
+    def finish(self, result: RunResult, shadows_unsettled: int = 0) -> None:
         """Writes how the run ended. A paused run's journal stays, and so does that of one that was stopped, or could
         not go on because nothing could be written; any other's is deleted, and that of a run that was changed by hand,
-        which no answers make run so again. Raises `KeepingError`."""
+        which no answers make run so again. The journal alone says what shadows have cost, and may have: they are in no
+        recording. Raises `KeepingError`."""
         keeper, journal = self.keeper, self.keeper.journal
         can_go_on = result.status in ("paused", "cancelled") and not keeper.is_changed
         stays = journal is not None and (can_go_on or keeper.is_broken)
@@ -134,9 +138,13 @@ class Kept:
                 return
             for number in self.feed.not_handed() if self.feed is not None else ():
                 keeper.not_handed_in(self._given[number])
+            cost = sum(shadow.cost for shadow in result.shadows)
+            shadows = {"type": "shadows", "cost": cost, "unsettled": shadows_unsettled}
+            if result.shadows:
+                keeper.note(shadows)
             keeper.finish(result.status, result.output, error_json(result.error), result.waits)
             if result.status == "paused" and can_go_on and journal is None:
-                self._new_journal().release()
+                self._new_journal([shadows] if result.shadows else []).release()
             elif journal is not None and stays:
                 journal.sync()
             elif journal is not None:
@@ -146,13 +154,13 @@ class Kept:
             if journal is not None:
                 journal.release()
 
-    def _new_journal(self) -> RunJournal:
-        """The journal of a run that pauses for the first time: its lines so far."""
+    def _new_journal(self, more: Iterable[Mapping[str, Any]]) -> RunJournal:
+        """The journal of a run that pauses for the first time: its lines so far, and some more."""
         if self._store is None:
             raise KeepingError("the run pauses, and there is no store that would keep it")
         lines = self.keeper.spooled() if self._recording_path is None else lines_of(self._recording_path)
         try:
-            return self._store.create(self._run_id, lines)
+            return self._store.create(self._run_id, chain(lines, map(encoded, more)))
         except OSError as trouble:
             raise KeepingError(f"{self._recording_path}: cannot be read: {trouble.strerror}") from None
 
@@ -245,8 +253,8 @@ class _Reading:
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
         self._resumed = 0
-        self._spent = self._unsettled = 0
-        self._reserved: dict[tuple[str, Scope, bool], int] = {}
+        self._spent = self._unsettled = self._shadows = 0
+        self._reserved: dict[tuple[str, Scope, int], int] = {}
         self._begun: dict[Made, int] = {}
         self._waits: dict[Place, dict[str, Any]] = {}
         self._finish: dict[str, Any] | None = None
@@ -264,8 +272,12 @@ class _Reading:
                 self._begun.pop(made, None)
                 self._waits.pop((TOOL, made[0], made[1]), None)
             case "reserved":
-                key = line["target"] + "", scope_of(line["scope"]), bool(line.get("shadow"))
-                self._reserved[key] = at_least_nothing(int(line["amount"]))
+                key = line["target"] + "", scope_of(line["scope"]), int(line.get("shadow", 0))
+                self._reserved[key] = nano_amount(line["amount"])
+            case "shadows":
+                self._shadows += nano_amount(line["cost"])
+                self._unsettled += nano_amount(line["unsettled"])
+                self._reserved = {key: amount for key, amount in self._reserved.items() if not key[2]}
             case "finish":
                 self._finish = line
                 self._waits = {place_of_wait(wait): wait for wait in waits_in(line, lambda: number)}
@@ -284,7 +296,7 @@ class _Reading:
         scope = entry.scope or ()
         if entry.kind == TOOL:
             self._begun.pop((entry.target, scope, entry.asked), None)
-        self._reserved.pop((entry.target, scope, False), None)
+        self._reserved.pop((entry.target, scope, 0), None)
         if self._waits:
             self._waits.pop((entry.kind, entry.target, scope), None)
 
@@ -294,7 +306,8 @@ class _Reading:
         return Journaled(
             self._opening,
             self._resumed,
-            self._spent,
+            self._spent + self._shadows,
+            self._shadows,
             unsettled,
             self._begun,
             waits,

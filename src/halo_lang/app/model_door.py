@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 class ModelDoor:
     """Answers agents' requests. `models` are `provider/model` by the name in a request (a variable's may differ);
-    `tokens` is given an agent's text as it comes; `keeper` notes what is reserved, where the run can be resumed."""
+    `tokens` is given an agent's text as it comes; `keeper` notes what is reserved, where the run can be resumed.
+    `shadows_unsettled` is what shadows that got no answer may have cost."""
 
     def __init__(
         self,
@@ -50,6 +51,13 @@ class ModelDoor:
         self._mask = mask
         self._tokens = tokens
         self._keeper = keeper
+        self._shadows = 0
+        self.shadows_unsettled = 0
+
+    def next_shadow(self) -> int:
+        """The number of one more shadow."""
+        self._shadows += 1
+        return self._shadows
 
     async def answer(self, call: Call) -> Answer:
         """The answer to one request, with its cost and what attempts without an answer may have cost."""
@@ -77,6 +85,7 @@ class _Attempts:
         self._call = call
         self._request = request
         self._is_shadow = call.shadow
+        self._number = door.next_shadow() if call.shadow else 0
         self._need = _need(door, call, request)
         self._grant: Grant | None = None
         self._watch = None
@@ -139,12 +148,16 @@ class _Attempts:
         if keeper is not None and keeper.journal is not None and grant is not None:
             amount = self.unsettled + grant.amount
             line = {"type": "reserved", "target": call.target, "scope": call.scope, "amount": amount}
-            keeper.note({**line, "shadow": True} if call.shadow else line)
+            # Nothing ever says that a shadow was answered: each has its own reservation.
+            keeper.note({**line, "shadow": self._number} if call.shadow else line)
             await keeper.sync()
 
     def _keep(self, grant: Grant) -> None:
         self._grant = None
-        self.unsettled += grant.keep()
+        amount = grant.keep()
+        self.unsettled += amount
+        if self._is_shadow:
+            self._door.shadows_unsettled += amount
 
 
 def _need(door: ModelDoor, call: Call, request: ModelRequest) -> Need:

@@ -168,8 +168,9 @@ async def run_live(
         watcher.spends(ledger)
         instances = {name: (what.program.tools[name], instance) for name, instance in tools.items()}
         preview = previews(instances)
+        model_door = ModelDoor(client, found.models, settings.project.prices, ledger, mask, watcher.tokens, keeper)
         doors = live_doors(
-            ModelDoor(client, found.models, settings.project.prices, ledger, mask, watcher.tokens, keeper).answer,
+            model_door.answer,
             instances,
             host.handlers,
             preview,
@@ -186,6 +187,8 @@ async def run_live(
         if host.stepper is not None:
             host.stepper.begins(None if keeper is None else keeper.changed, lambda model: _prepare(client, mask, model))
         run = UnderWay(what, watcher, host.stepper)
+        if kept is not None and kept.journaled is not None:
+            run.account.cost = kept.journaled.shadows  # which no answer says again
         ending = await answered(
             run.driver,
             run.account,
@@ -206,7 +209,7 @@ async def run_live(
         waits = () if kept is None else await kept.waits(ending.waits, preview, run.answered)
         result = run.result(ending, shadows, waits)
         if kept is not None:
-            result, kept = _finished(kept, result), None
+            result, kept = _finished(kept, result, model_door.shadows_unsettled), None
         return result
     finally:
         if kept is not None:
@@ -254,13 +257,13 @@ def _offline(stuck: Stuck | None, watcher: Watcher) -> Stuck:
     return decides
 
 
-def _finished(kept: Kept, result: RunResult) -> RunResult:
+def _finished(kept: Kept, result: RunResult, shadows_unsettled: int) -> RunResult:
     """The result once the run's end is written down; a failure where that cannot be done."""
     if kept.keeper.is_broken and kept.keeper.journal is not None and result.error is not None:
         message = f"{result.error.message}; what was kept of it can be resumed"
         result = replace(result, error=replace(result.error, message=message))
     try:
-        kept.finish(result)
+        kept.finish(result, shadows_unsettled)
     except KeepingError as trouble:
         error = RunError("CONFIG", f"how the run ended cannot be kept: {trouble.message}", None, None)
         return replace(result, status="failed", error=error)

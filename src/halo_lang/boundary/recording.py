@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 VERSION = 1
 NANO = 1_000_000_000
 
+MOST_NANO = 10**21
+"""A trillion dollars: no run has cost more."""
+
 MAX_LINE = 1 << 29
 """Bytes of a line past which a recording is none: what it says would not fit in memory."""
 
@@ -196,18 +199,28 @@ def _answer_in(line: Mapping[str, Any]) -> Answer:
         tuple([_use_in(use) for use in uses]) if uses else (),
         get("model", "") + "",
         None if usage is None else _usage_in(usage.get),
-        None if cost is None else at_least_nothing(round(cost * NANO)),
-        at_least_nothing(round(unsettled * NANO)) if unsettled else 0,
+        None if cost is None else nano_of(cost),
+        nano_of(unsettled) if unsettled else 0,
         int(get("ms", 0)),
         _text_or_none(get("digest")),
     )
 
 
-def at_least_nothing(amount: int) -> int:
-    """An amount as it stands in a line: one below nothing would make room under a limit. Raises `ValueError`."""
-    if amount < 0:
-        raise ValueError("an amount is below nothing")
-    return amount
+def nano_of(dollars: Any) -> int:
+    """An amount in dollars, as it stands in a line, in nano-dollars: no other type, which a product would repeat; not
+    below nothing, which would make room under a limit; and none beyond all reason. Raises one of `DAMAGE`."""
+    if dollars.__class__ is not float and dollars.__class__ is not int:
+        raise TypeError
+    return nano_amount(round(dollars * NANO))
+
+
+def nano_amount(nano: Any) -> int:
+    """An amount that stands in a line as nano-dollars. Raises one of `DAMAGE`."""
+    if nano.__class__ is not int:
+        raise TypeError
+    if not 0 <= nano <= MOST_NANO:
+        raise ValueError("an amount is below nothing, or beyond all reason")
+    return int(nano)
 
 
 def _usage_in(get: Callable[[str, int], Any]) -> Usage:
