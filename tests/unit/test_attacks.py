@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from commands import halo
+from halo_lang.app import preparing
 from halo_lang.boundary.call import Data, Message, ModelRequest
-from halo_lang.boundary.host import Environment, Given, ProviderHost, ToolError
+from halo_lang.boundary.host import ConfigError, Environment, Given, ProviderHost, ToolError
 from halo_lang.boundary.prompt import frame_key
 from halo_lang.catalog.prices import FREE, Price, Step, price_of_answer
 from halo_lang.doors.mask import Mask
 from halo_lang.providers.bash import Bash
 from halo_lang.providers.workspace import Workspace
+from kept_runs import checked
 
 
 def host(folder):
@@ -57,3 +60,61 @@ def test_a_reply_can_not_name_a_cheaper_price():
     prices = {"local/m": dear, "local/free": FREE}
     assert price_of_answer("local/m", "free", "2026-11-30", prices) == dear
     assert price_of_answer("local/free", "m", "2026-11-30", prices) == dear
+
+
+SETTINGS = {
+    "Http(Env.SEC, private: true)": "http://127.0.0.1:notaport-topsecret",
+    "Slack(Env.SEC)": "https://127.0.0.1:notaport/topsecret-hook",
+    "Sql(Env.SEC, write: true)": "sqlite:///no/such/folder/topsecret.db",
+    "Sql(Env.SEC)": "postgresql://user:topsecret-pass@[::1/db?x=1",
+    "Workspace(Env.SEC)": "/no//such/folder//" + 40 * "topsecret/",
+    "Bash(cwd: Env.SEC)": "/no//such/folder//topsecret",
+    "Mcp(Env.SEC)": "./no-such//command-topsecret",
+    "Mcp(url: Env.SEC)": "http://127.0.0.1:notaport/topsecret",
+}
+
+
+@pytest.mark.parametrize("declared", SETTINGS)
+def test_what_is_wrong_with_a_setting_does_not_show_the_variable_that_holds_it(declared, tmp_path):
+    method = {"H": 'get(path: "/")', "S": "tables()", "W": 'list(path: ".")', "B": 'run(command: "ls")'}
+    call = method["S"] if declared.startswith("Sql") else method.get(declared[0])
+    if declared.startswith("Slack"):
+        call = 'post(text: "x")'
+    call = call or "anything()"
+    (tmp_path / "t.halo").write_text(f'tool T : {declared}\npipeline P() -> Result:\n  "x"\n    |> T.{call}\n')
+    for words in (("run", "t.halo"), ("debug", "t.halo"), ("lock", "t.halo", "--yes")):
+        ended = halo(tmp_path, *words, env={"SEC": SETTINGS[declared]}, stdin=b"c\n")
+        assert "topsecret" not in ended.out + ended.err
+        assert "halo itself failed" not in ended.err
+        if words[0] == "run":
+            assert ended.code == 1, ended
+
+
+def test_a_provider_that_fails_at_its_start_does_not_show_its_settings(tmp_path, monkeypatch):
+    def fails(provider, given, host, own):
+        raise ValueError(given)
+
+    monkeypatch.setattr(preparing, "_started", fails)
+    program = checked('tool T : Bash(cwd: Env.SEC)\npipeline P() -> Result:\n  "x"\n    |> T.run(command: "ls")\n')
+    with pytest.raises(ConfigError) as told:
+        preparing.start_tools(
+            program, tmp_path / "t.halo", {"T": {"cwd": "topsecret"}}, Environment({}, {}), secrets={"SEC": "topsecret"}
+        )
+    assert str(told.value) == "tool T: it cannot be started, in an unforeseen way (ValueError)"
+
+
+@pytest.mark.parametrize("pin", ["1234567890", "typed-secret"])
+def test_what_is_typed_into_the_debugger_is_masked(tmp_path, pin):
+    (tmp_path / "p.halo").write_text(
+        'tool B : Bash(env: [Env.PIN])\npipeline P() -> Result:\n  "x"\n    |> B.run(command: "true") as o\n'
+        '    |! yield("q?") as y\n    |> System.Print("{{o}} {{y}} {{context.data.z}}")\n'
+    )
+    value = pin if pin.isdigit() else f'"{pin}"'
+    script = (
+        f'answer {{"n": {value}}}\nanswer {value}\nset context.data.z = {value}\nset context.data.a.b = "<{pin}>"\nc\n'
+    )
+    ended = halo(tmp_path, "debug", "p.halo", "--json", env={"PIN": pin}, stdin=script.encode())
+    assert ended.code == 0, ended
+    (recording,) = (tmp_path / ".halo" / "recordings").glob("*.jsonl")
+    assert pin not in ended.out + recording.read_text()
+    assert ended.out.count("[Env.PIN]") >= 4

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from halo_lang.boundary.call import Answer, Failure, ToolUse, Usage
 from halo_lang.doors.mask import Mask
+from halo_lang.language.values import Value
 
 TOKEN = "xoxb-1234567890"
 MASK = Mask({"TOKEN": TOKEN, "PASS": 'pa"ss\\wörd\n', "LONG": TOKEN + "-and-more", "SHORT": "short"})
@@ -61,6 +62,47 @@ def test_everything_of_an_answer_is_masked() -> None:
     assert masked.value == {"[Env.TOKEN]": ["x[Env.TOKEN]", {"k": "[Env.TOKEN]"}]}
     assert (masked.error.code, masked.error.message) == ("TOOL_ERROR", "no [Env.TOKEN]")
     assert (masked.model, masked.usage) == ("m", Usage(1, 2))
+
+
+PIN = Mask({"PIN": "12345678", "PHONE": "+4912345678901", "LONG": "98765432109876543210", "SUM": "12345678.50"})
+
+
+@pytest.mark.parametrize(
+    ("value", "masked"),
+    [
+        (12345678, "[Env.PIN]"),
+        (12345678.0, "[Env.PIN]"),
+        ({"n": [12345678], "12345678": True}, {"n": ["[Env.PIN]"], "[Env.PIN]": True}),
+        (9912345678, "99[Env.PIN]"),
+        (0.12345678, "0.[Env.PIN]"),
+        (-12345678, "-[Env.PIN]"),
+        (4912345678901, "[Env.PHONE]"),
+        (98765432109876543210, "[Env.LONG]"),
+        (float("98765432109876543210"), "[Env.LONG]"),
+        (12345678.5, "[Env.SUM]"),
+        (1234567, 1234567),
+        (True, True),
+        pytest.param(10**5000, 10**5000, id="long"),
+    ],
+)
+def test_a_secret_of_digits_does_not_come_back_as_a_number(value: Value, masked: Value) -> None:
+    assert PIN.value(value) == masked
+    assert type(PIN.value(value)) is type(masked)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("not `http://127.0.0.1:notaport-top`", "not `http://[Env.URL]`"),
+        ("begins with https:// or http://", "begins with https:// or http://"),
+        ("no folder (/work/http:/127.0.0.1:nota…-topsecret)", "no folder (/work/http:/[Env.URL]…[Env.URL])"),
+        ("/127.0.0. and 127.0.0", "/[Env.URL] and 127.0.0"),
+        ("", ""),
+    ],
+)
+def test_no_part_of_a_secret_is_in_a_message_about_settings(text: str, masked: str) -> None:
+    shown = Mask({"URL": "http://127.0.0.1:notaport-topsecret", "SHORT": "folder"}).without_parts(text)
+    assert shown == masked
 
 
 def test_without_secrets_nothing_is_touched() -> None:

@@ -13,6 +13,7 @@ from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, YIELD, Answer
 from ..boundary.host import ConfigError
 from ..check.program import EachStage, FanOutStage, PipelineCall
 from ..doors.folder import KeepingError
+from ..doors.mask import Mask
 from ..language.ast import Path
 from ..language.diagnostics import did_you_mean
 from ..language.parser import parse_expression
@@ -128,9 +129,12 @@ class Session:
         self.hands_used = False
         self._changes: Callable[[str, str], None] | None = None
         self._prepares: Callable[[str], None] | None = None
+        self._mask = Mask({})
 
-    def begins(self, changes: Callable[[str, str], None] | None, prepares: Callable[[str], None] | None) -> None:
-        self._changes, self._prepares = changes, prepares
+    def begins(
+        self, changes: Callable[[str, str], None] | None, prepares: Callable[[str], None] | None, mask: Mask
+    ) -> None:
+        self._changes, self._prepares, self._mask = changes, prepares, mask
 
     @property
     def is_recorded(self) -> bool:
@@ -173,7 +177,7 @@ class Session:
             if call.stage == one.stage and call.scope == one.scope and _is_of(call, one.targets) and call.by is None:
                 self._by_hand.remove(one)
                 self._hands.add(id(call))
-                return by_hand(call, one.text, fails=one.fails)
+                return self._mask.answer(by_hand(call, one.text, fails=one.fails))
         if self.is_seeking or not self._stops_at_call(call):
             return None
         self.call = call
@@ -316,6 +320,8 @@ class Session:
         """Does `PATH = EXPR`; gives the path. The recording says so. Raises `Trouble`,
         and `KeepingError` where that cannot be written."""
         path, value = self._assignment(text)
+        path = tuple(self._mask.text(part) if isinstance(part, str) else part for part in path)
+        value = self._mask.value(value)
         written, frame = _written(path), self.here.frame
         before = snapshot(frame)
         try:
@@ -343,7 +349,7 @@ class Session:
         number, _ = here.pipeline.place(here.frame, here.ran)
         step = None
         if instruction is not None or model is not None:
-            text = None if instruction is None else self._expression(instruction)
+            text = None if instruction is None else self._expression(self._mask.text(instruction))
             other_stage = varied(stage, number, text, model)
             if model is not None:
                 self._prepare(model)
@@ -360,7 +366,7 @@ class Session:
         if not text.strip():
             raise Trouble("say what the answer is: `answer TEXT`, `answer JSON`, or `fail MESSAGE`")
         if self.call is not None:
-            return by_hand(self.call, text, fails=fails)
+            return self._mask.answer(by_hand(self.call, text, fails=fails))
         here, number = self.here, self.stage
         stages = here.pipeline.checked.stages
         if self.is_over or here.at >= len(stages):

@@ -44,7 +44,7 @@ def servers_of(program: CheckedProgram, file: Path, settings: Settings) -> list[
         if tool.provider == MCP:
             names.setdefault(server_key(tool.settings), tool.name)
     values, secrets = resolved_settings(program, names.values(), settings.environment)
-    started = cast("dict[str, Mcp]", start_tools(program, file, values, settings.environment))
+    started = cast("dict[str, Mcp]", start_tools(program, file, values, settings.environment, secrets=secrets))
     for server in started.values():
         secrets |= server.secrets
     mask = Mask(secrets)

@@ -15,6 +15,7 @@ from ..boundary.host import ConfigError, ProviderHost
 from ..catalog.describe import EnvRef
 from ..check.program import AgentCall, ToolCall
 from ..check.reach import calls_of, reach
+from ..doors.mask import Mask
 from ..language.record import Record, replace
 from ..plan.totals import limited_agents
 from .above import file_above
@@ -192,9 +193,12 @@ def start_tools(
     settings: Mapping[str, dict[str, Any]],
     environment: Environment,
     own: Mapping[str, Own] = {},
+    *,
+    secrets: Mapping[str, str],
 ) -> dict[str, ProviderInstance]:
     """Starts the tools named by `settings`; `own` are providers that were registered in code. Raises `ConfigError` with
-    the tool's name."""
+    the tool's name, whatever goes wrong, and without any part of the `secrets` (values by variable): what the settings
+    hold may be shown by what is wrong with them."""
     folder = file.resolve().parent
     host = ProviderHost(
         folder,
@@ -209,7 +213,11 @@ def start_tools(
         try:
             started[name] = _started(tool.provider, given, host, own)
         except ConfigError as trouble:
-            raise ConfigError(f"{tool.keyword} {name}: {trouble}") from None
+            raise ConfigError(f"{tool.keyword} {name}: {Mask(secrets).without_parts(str(trouble))}") from None
+        except Exception as fault:
+            raise ConfigError(
+                f"{tool.keyword} {name}: it cannot be started, in an unforeseen way ({type(fault).__name__})"
+            ) from None
         hold_to = getattr(started[name], "hold_to", None)
         if hold_to is not None and tool.methods is not None:
             hold_to(tool.methods)  # what the file was checked with comes from halo.lock

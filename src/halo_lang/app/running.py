@@ -153,7 +153,7 @@ async def run_live(
         kinds=kinds,
         mocked=lambda target: target in host.mocks or target.partition(".")[0] in host.mocks,
     )
-    tools = start_tools(what.program, host.file, found.settings, settings.environment, host.own)
+    tools = start_tools(what.program, host.file, found.settings, settings.environment, host.own, secrets=found.secrets)
     kept: Kept | None = None
     try:
         mask, ledger = Mask(found.secrets), Ledger(None if within is None else within.limit)
@@ -185,7 +185,8 @@ async def run_live(
             shadows=recorded is None and not host.is_offline,
         )
         if host.stepper is not None:
-            host.stepper.begins(None if keeper is None else keeper.changed, lambda model: _prepare(client, mask, model))
+            changed = None if keeper is None else keeper.changed
+            host.stepper.begins(changed, lambda model: _prepare(client, mask, model), mask)
         run = UnderWay(what, watcher, host.stepper)
         if kept is not None and kept.journaled is not None:
             run.account.cost = kept.journaled.shadows  # which no answer says again

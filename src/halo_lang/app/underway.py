@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..boundary.call import Answer, Call, Scope
     from ..check.program import CheckedProgram
     from ..doors.answering import Ending, Stepper
+    from ..doors.mask import Mask
     from ..doors.spend import Ledger
     from ..language.values import Value
     from .result import Shadow
@@ -56,10 +57,13 @@ if TYPE_CHECKING:
     class Debugger(Stepper, Protocol):
         """Who steps through a run, wherever that is answered. `begins` is called before it runs: `changes` writes down
         that it was changed, at a stage and by what; `prepares` gets another model ready, and raises `ConfigError`;
-        each is None where there is no use for it."""
+        each is None where there is no use for it. What a person types is given to the run through `mask`."""
 
         def begins(
-            self, changes: Callable[[str, str], None] | None, prepares: Callable[[str], None] | None
+            self,
+            changes: Callable[[str, str], None] | None,
+            prepares: Callable[[str], None] | None,
+            mask: Mask,
         ) -> None: ...
 
         def answered(self, call: Call, answer: Answer) -> None: ...
