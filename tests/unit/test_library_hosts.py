@@ -11,7 +11,7 @@ import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -34,6 +34,7 @@ from halo_lang import (
     ToolError,
     ToolUse,
     loads,
+    tool,
 )
 from halo_lang.replay import Recorder, read_recording, replay_mocks
 
@@ -469,6 +470,67 @@ async def test_a_runtime_that_calls_nothing_calls_nothing_when_it_resumes_either
     assert ended.error is not None
     assert (ended.error.code, ended.error.message.split(",")[0]) == ("CONFIG", "nothing is mocked for A.two")
     assert (asked, published) == ([], [])
+
+
+class Till:
+    """Pays; `made` says what."""
+
+    made: ClassVar[list[int]] = []
+
+    @tool(effect="external")
+    async def pay(self, amount: int) -> str:
+        """Pays."""
+        self.made.append(amount)
+        return "paid"
+
+
+class RenamedTill(Till):
+    @tool(effect="external")
+    async def pay(self, amount: int) -> str:
+        """Pays at once."""
+        return await super().pay(amount)
+
+
+PAYS = "tool Till : Till()\nagent A [mine/x]\n  equips Till\n" + SAYS
+PAYS += '    |> A.go(tools: [Till]) as done\n    |! yield("Go on?")\n    |> Till.pay(2)\n'
+
+
+def pays(request: ModelRequest) -> Answer | str:
+    if len(request.messages) > 1:
+        return "done"
+    written = '{"amount": 1}'
+    return Answer(None, tool_uses=(ToolUse("c1", request.tools[0].name, {"amount": 1}, written),))
+
+
+async def test_what_a_tool_of_ones_own_says_of_itself_is_what_a_paused_run_stands_on() -> None:
+    Till.made.clear()
+    asked: list[str] = []
+
+    def model(request: ModelRequest) -> Answer | str:
+        asked.append(request.tools[0].name)
+        return pays(request)
+
+    store = MemoryRunStore()
+    host = HaloRuntime(environment={}, run_store=store).register_model("mine", model)
+    paused = await host.load(loads(PAYS, providers={"Till": Till})).run("P", {"x": 1})
+    assert (paused.status, Till.made, len(asked)) == ("paused", [1], 2)
+    host.load(loads(PAYS, providers={"Till": RenamedTill}))
+    with pytest.raises(HaloError, match=r"changed since the run began: what tool Till offers; ") as refused:
+        await host.resume(paused.run_id, True)
+    assert (refused.value.code, Till.made, len(asked)) == ("PROGRAM_CHANGED", [1], 2)
+    ended = await host.load(loads(PAYS, providers={"Till": Till})).resume(paused.run_id, {"approved": True})
+    assert (ended.status, Till.made, len(asked)) == ("completed", [1, 2], 2)
+
+
+async def test_a_mock_answers_again_while_a_resumed_run_catches_up() -> None:
+    """Its answers are in no journal, so what comes after it is no less asked for."""
+    Till.made.clear()
+    text = PAYS.replace("|> A.go(tools: [Till]) as done", "|> Till.pay(1)\n    |> A.go()\n    |> Till.pay(3) as done")
+    host = HaloRuntime(environment={}).mock_all({"A": "mocked"}).load(loads(text, providers={"Till": Till}))
+    paused = await host.run("P", {"x": 1})
+    assert (paused.status, Till.made) == ("paused", [1, 3])
+    ended = await host.resume(paused.run_id, {"approved": True})
+    assert (ended.status, Till.made) == ("completed", [1, 3, 2])
 
 
 async def test_a_runtime_that_calls_nothing_publishes_and_tells_the_time_and_sends_no_shadow() -> None:

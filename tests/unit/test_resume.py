@@ -12,15 +12,17 @@ from typing import Any
 
 import pytest
 
+from halo_lang.app.preparing import with_models
 from halo_lang.app.resuming import ResumeError, signal_line
 from halo_lang.boundary.call import Answer, Call, ToolUse
 from halo_lang.boundary.host import ConfigError, Handlers
 from halo_lang.boundary.recording import RecordingError, encoded
+from halo_lang.check.program import CheckedProgram
 from halo_lang.cli.keep import run_store
 from halo_lang.doors.answering import Stop
 from halo_lang.doors.keeping import Keeper
 from inside import Commands, halo
-from kept_runs import KEYS, Given, Watching, World, begin, end_of, go_on, replayed, yes
+from kept_runs import KEYS, Given, Watching, World, begin, checked, end_of, go_on, replayed, yes
 from recorded import RUN
 
 __all__ = ["halo"]
@@ -70,7 +72,7 @@ def lines(run_id: str = RUN, folder: str = "recordings") -> list[dict[str, Any]]
     return [json.loads(line) for line in text.splitlines()]
 
 
-def refusal(*given: Given, text: str, world: World | None = None, **how: Any) -> ResumeError:
+def refusal(*given: Given, text: CheckedProgram | str, world: World | None = None, **how: Any) -> ResumeError:
     with pytest.raises(ResumeError) as refused:
         go_on(text, RUN, world or World(), *given, **how)
     return refused.value
@@ -572,6 +574,66 @@ def test_an_effect_that_was_refused_was_not_made() -> None:
     (wait,) = begin(with_write, world, run_id=RUN).waits
     assert wait["kind"] == "approval"
     assert go_on(text, RUN, world, changed=True).status == "paused"
+
+
+# Surroundings that changed ---------------------------------------------------------------------------------------
+
+
+def otherwise(text: str) -> CheckedProgram:
+    """The same program, in surroundings in which it asks its agent otherwise."""
+    return with_models(checked(text), {"A": "openai/gpt-4o-mini"})
+
+
+ASKS_FIRST = EFFECT.replace("  x\n    |> Files", "  x\n    |> A.first()\n    |> Files")
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_run_that_is_not_asked_for_what_it_has_stops_before_anything_is_called(checkpoint: bool) -> None:
+    world = World()
+    begin(ASKS_FIRST, world, run_id=RUN, checkpoint=checkpoint)
+    journal = Path(f".halo/runs/{RUN}.jsonl")
+    before = journal.read_bytes()
+    refused = refusal(yes(), text=otherwise(ASKS_FIRST), world=world)
+    assert refused.code == "PROGRAM_CHANGED"
+    assert "t.halo is as it was, and yet the run does not ask again for what it has: A.first, Files." in refused.message
+    assert "halo.lock" in refused.message
+    by_force = refusal(yes(), text=otherwise(ASKS_FIRST), world=world, changed=True)
+    assert "the run has called Files.write, and the changed program goes on without that" in by_force.message
+    assert world.targets() == ["A.first", "Files.write", "Files.list"]
+    assert journal.read_bytes() == before  # it waits as it did, and takes the same answer
+    ended = go_on(ASKS_FIRST, RUN, world, yes())
+    assert (ended.status, world.targets()) == ("completed", ["A.first", "Files.write", "Files.list", "A.last"])
+    if not checkpoint:
+        assert replayed(ASKS_FIRST, RUN)[1].same
+
+
+def test_a_run_without_effects_goes_on_in_other_surroundings_if_that_is_wanted_and_back_again() -> None:
+    world = World()
+    begin(YIELDS, world, run_id=RUN)
+    assert "does not ask again for what it has: A.draft." in refusal(yes(), text=otherwise(YIELDS)).message
+    assert go_on(otherwise(YIELDS), RUN, world, changed=True).status == "paused"
+    assert world.targets() == ["A.draft", "A.draft"]
+    ended = go_on(YIELDS, RUN, world, yes())  # what the other program asked is in the journal, and no longer asked
+    assert (ended.status, world.targets()) == ("completed", ["A.draft", "A.draft", "A.polish"])
+
+
+def test_a_call_that_had_begun_and_is_not_asked_for_any_more_stops_the_run() -> None:
+    world = World()
+    begin(EFFECT, world, run_id=RUN, checkpoint=True)
+    with Path(f".halo/runs/{RUN}.jsonl").open("ab") as journal:
+        journal.write(encoded({"type": "begun", "target": "Files.delete", "scope": [], "args": {"path": "b.md"}}))
+    for changed in (False, True):
+        assert "Files.delete" in refusal(yes(), text=EFFECT, world=world, changed=changed).message
+    assert world.targets() == ["Files.write", "Files.list"]
+
+
+def test_what_became_a_secret_since_is_asked_for_as_it_was() -> None:
+    text = pipeline('|> Files.write(path: "a.md", content: "{{x}}")', '|! yield("Keep {{x}}?")', "|> A.last()")
+    world = World()
+    begin(text, world, {"x": "said openly once"}, run_id=RUN)
+    world.keys["OPENAI_API_KEY"] = "openly once"
+    assert go_on(text, RUN, world, yes()).status == "completed"
+    assert world.targets() == ["Files.write", "A.last"]
 
 
 # What was spent --------------------------------------------------------------------------------------------------

@@ -246,10 +246,11 @@ class ResumeFeed:
     events that were sent to it.
 
     `before` and `since` are the entries of the first two. `caught_up` is called once, before the run gets anything that
-    it did not have before; where the program has `changed` recorded answers match in other places too, and `caught_up`
-    may refuse to go on, by raising. `handed` is told of every answer that the run gets from the journal, and whether it
-    is one that it did not have before. `signals` gives the events that were sent to the run so far, and `delivered`
-    writes down that one of them was delivered.
+    it did not have before and before anything is asked of the world; it may refuse to go on, by raising. Where the
+    program has `changed` recorded answers match in other places too. `elsewhere` says which calls a mock answers, whose
+    answers are in no journal: while one waits the run has not caught up. `handed` is told of every answer that the run
+    gets from the journal, and whether it is one that it did not have before. `signals` gives the events that were sent
+    to the run so far, and `delivered` writes down that one of them was delivered.
     """
 
     def __init__(
@@ -258,6 +259,7 @@ class ResumeFeed:
         since: list[Entry],
         *,
         changed: bool = False,
+        elsewhere: Callable[[Call], bool] | None = None,
         caught_up: Callable[[ResumeFeed], None],
         handed: Callable[[Call, Answer, bool], None],
         signals: Callable[[], list[Signal]],
@@ -268,21 +270,28 @@ class ResumeFeed:
         kinds = {entry.kind for entry in since}
         self._since = Journal(iter(since), rules=rules, answers=lambda call: call.kind in kinds)
         self._caught_up: Callable[[ResumeFeed], None] | None = caught_up
+        self._elsewhere = elsewhere
+        self._asked: dict[Request, None] = {}  # what waits, until the run has caught up
+        self._mocked: dict[Request, None] = {}  # and what of it a mock answers
         self._handed = handed
         self._read_signals = signals
         self._signals: list[Signal] = []
         self._known: set[str] = set()
         self._delivered = delivered
         self._listening: dict[str, dict[Request, None]] = {}
-        self._look_for_signals()
 
     def add(self, request: Request) -> bool:
+        if self._caught_up is not None:
+            self._asked[request] = None
+            if self._elsewhere is not None and self._elsewhere(request.call):
+                self._mocked[request] = None
         if request.call.kind == LISTEN:
             self._listening.setdefault(request.call.target, {})[request] = None
         self._since.add(request)
         return self._before.add(request)
 
     def withdraw(self, request: Request) -> None:
+        self._asked_no_more(request)
         self._before.withdraw(request)
         self._since.withdraw(request)
         self._listens_no_more(request)
@@ -290,12 +299,17 @@ class ResumeFeed:
     def take(self) -> tuple[Request, Answer] | None:
         hit = self._before.take()
         if hit is not None:
+            self._asked_no_more(hit.request)
             self._since.withdraw(hit.request)
             self._handed(hit.request.call, hit.entry.answer, False)
         else:
             if self._caught_up is not None:
+                if self._mocked:
+                    return None
                 caught_up, self._caught_up = self._caught_up, None
                 caught_up(self)
+                self._asked.clear()
+                self._look_for_signals()
             hit = self._since.take()
             if hit is None:
                 return self._signalled() if self._listening and self._signals else None
@@ -306,6 +320,8 @@ class ResumeFeed:
 
     def stuck(self, waiting: Collection[Request]) -> tuple[Request, Answer] | None:
         """The last look before the run pauses: somebody may have sent an event while it went."""
+        if self._caught_up is not None:
+            return None
         if self._listening:
             self._look_for_signals()
         return self._signalled()
@@ -313,6 +329,10 @@ class ResumeFeed:
     def unused(self) -> Collection[Entry]:
         """What the run had before and has not asked for again."""
         return self._before.unused()
+
+    def asked(self) -> Iterator[Call]:
+        """What the run asks for that it had no answer to, when it has caught up."""
+        return (request.call for request in self._asked)
 
     def not_handed(self) -> list[int]:
         """The numbers of the lines of a person's answers that the run has not got."""
@@ -333,6 +353,10 @@ class ResumeFeed:
                 self._delivered(request.call, signal.id, answer)
                 return request, answer
         return None
+
+    def _asked_no_more(self, request: Request) -> None:
+        self._asked.pop(request, None)
+        self._mocked.pop(request, None)
 
     def _listens_no_more(self, request: Request) -> None:
         call = request.call

@@ -57,7 +57,8 @@ class Journaled(Record):
     `begun` are calls with an effect that have no answer, with the number of the line that says that they began. `waits`
     are those of the last pause that have no answer yet, `finish` how the run ended or paused where it did not go on
     since. `resumed` is the number of the line by which the run went on last, 0 where it never did. `signals` are the
-    events that were sent and not yet delivered, in the order of arrival.
+    events that were sent and not yet delivered, in the order of arrival. `changed` says whether the run ever went on
+    with another program than it began with.
     """
 
     opening: Opening
@@ -69,6 +70,7 @@ class Journaled(Record):
     waits: list[dict[str, Any]]
     finish: dict[str, Any] | None
     signals: list[Signal]
+    changed: bool
 
 
 class Kept:
@@ -76,7 +78,8 @@ class Kept:
 
     `keeper` writes its lines. `recording_path` is the recording's file where it holds the lines as they were; from them
     the journal of a run that pauses is made, in `store`. `journaled` is what the journal of a run that goes on holds,
-    `feed` what answers it from there, and `given` the lines of a person's answers among that, by their numbers.
+    `feed` what answers it from there, and `given` the lines of a person's answers among that, by their numbers; `go_on`
+    writes down, once, that the run goes on with them.
     """
 
     def __init__(
@@ -89,6 +92,7 @@ class Kept:
         journaled: Journaled | None = None,
         feed: ResumeFeed | None = None,
         given: Mapping[int, Mapping[str, Any]] | None = None,
+        go_on: Callable[[], None] | None = None,
     ) -> None:
         self._run_id = run_id
         self._store = store
@@ -97,6 +101,7 @@ class Kept:
         self.journaled = journaled
         self.feed = feed
         self._given = given or {}
+        self._go_on = go_on
 
     def is_uncertain(self, call: Call) -> bool:
         """Whether nobody can know if this call happened: it had begun, and no answer was written."""
@@ -136,6 +141,8 @@ class Kept:
         try:
             if keeper.is_broken:
                 return
+            if self._go_on is not None:  # the run may have ended with what it had
+                self._go_on()
             for number in self.feed.not_handed() if self.feed is not None else ():
                 keeper.not_handed_in(self._given[number])
             cost = sum(shadow.cost for shadow in result.shadows)
@@ -255,6 +262,7 @@ class _Reading:
         self._resumed = 0
         self._spent = self._unsettled = self._shadows = 0
         self._reserved: dict[tuple[str, Scope, int], int] = {}
+        self._changed = False
         self._begun: dict[Made, int] = {}
         self._waits: dict[Place, dict[str, Any]] = {}
         self._finish: dict[str, Any] | None = None
@@ -283,6 +291,7 @@ class _Reading:
                 self._waits = {place_of_wait(wait): wait for wait in waits_in(line, lambda: number)}
             case "resume":
                 self._finish, self._resumed = None, number
+                self._changed = self._changed or line.get("changed") is True
                 # What was reserved before gets no answer any more, though the same be asked again.
                 self._unsettled += sum(self._reserved.values())
                 self._reserved.clear()
@@ -313,6 +322,7 @@ class _Reading:
             waits,
             self._finish,
             list(self._signals.values()),
+            self._changed,
         )
 
 

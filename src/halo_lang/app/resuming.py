@@ -7,18 +7,21 @@ ended, an answer that fits no wait, a program that changed. Read `waits.py` for 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 
 from ..boundary.call import APPROVAL, LISTEN, TOOL, YIELD, approves_all, has_effect
-from ..boundary.recording import RecordingError, decoded, numbered
+from ..boundary.question import canonical
+from ..boundary.recording import UNWRITABLE, RecordingError, decoded, encoded, entry_of, numbered
 from ..check.identity import changed_parts, part_keys, source_key
-from ..doors.folder import lines_of
+from ..doors.folder import KeepingError, lines_of
 from ..doors.keeping import Keeper
+from ..doors.mock import Mock
 from ..doors.stores import RunConflict, RunUnknown
 from ..language.record import Record, replace
 from .clock import new_run_id, now
 from .feeds import ResumeFeed
 from .kept import Kept, entries_of, read_journal, signals_of
-from .running import run_live
+from .running import PEOPLE, run_live
 from .waits import OUTCOME, described, listed
 
 TYPE_CHECKING = False
@@ -102,19 +105,24 @@ def claim(store: RunStore, run_id: str, ended: Callable[[str], bool]) -> Resumed
 
 
 def check_program(resumed: Resumed, program: CheckedProgram, *, changed: bool) -> bool:
-    """Whether the program differs from the run's. Raises `ResumeError` (`PROGRAM_CHANGED`) unless that is allowed."""
-    opening = resumed.opening
-    if opening.sha256 == source_key(program.source):
-        return False
+    """Whether recorded answers may be found in other places too: where the program, or what its tools say of
+    themselves, may have `changed`. Raises `ResumeError` (`PROGRAM_CHANGED`) where it has and may not."""
     if changed:
         return True
-    before = opening.more.get("parts")
-    parts = changed_parts(before, part_keys(program)) if isinstance(before, dict) and before else []
-    what = f": {', '.join(parts)}" if parts else " (comments or blanks alone)" if before else ""
-    raise ResumeError(
-        "PROGRAM_CHANGED",
-        f"{program.source.name} has changed since the run began{what}; bring it back, or go on with --changed",
-    )
+    opening, name = resumed.opening, program.source.name
+    before, after = opening.more.get("parts"), part_keys(program)
+    if not isinstance(before, dict):
+        before = {}
+    if opening.sha256 == source_key(program.source):
+        parts = changed_parts(before, {part: key for part, key in after.items() if part in before})
+        if not parts:
+            return False
+        what = f"what {name} stands on has changed since the run began: {', '.join(parts)}"
+    else:
+        parts = changed_parts(before, after) if before else []
+        said = f": {', '.join(parts)}" if parts else " (comments or blanks alone)" if before else ""
+        what = f"{name} has changed since the run began{said}"
+    raise ResumeError("PROGRAM_CHANGED", f"{what}; bring it back, or go on with --changed")
 
 
 # Answers ---------------------------------------------------------------------------------------------------------
@@ -231,26 +239,35 @@ async def resume(
     tell: Callable[[Mapping[str, Any]], None] | None = None,
 ) -> RunResult:
     """Goes on with a claimed run, with a person's answers. They are written down, into the journal and the recording,
-    once nothing is missing that the run needs; until then the run is as it was. `tell` is given the line of each.
+    once nothing is missing that the run needs and it asks for all that it has had; until then the run is as it was.
+    `tell` is given the line of each.
 
     Raises `ConfigError` and `ResumeError` before anything runs: the latter for an answer that fits no wait, and where
-    a changed program leaves out an effect that was made.
+    the run does not ask any more for an answer that it has had; with `changed`, for an effect that was made.
     """
     answers = list(given)
     answer_lines(resumed.waits, answers)
     journal, muted = resumed.journal, Muted(host.watcher)
-    within = host.within
+    within, name = host.within, what.program.source.name
 
     def keep(_: What, mask: Mask) -> Kept:
         durable = bool(resumed.opening.more.get("checkpoint"))
         keeper = Keeper(recording, journal, redact=redact, durable=durable, tell=tell)
+        resume_line = {"type": "resume", "at": now(), **({"changed": True} if changed else {})}
         lines = answer_lines(resumed.waits, answers, mask)
+        written = _as_written((resume_line, *lines))
         if recording is not None and recording.is_empty():  # its first line was lost with the machine's power
             keeper.begins_again(decoded(next(journal.lines()), 1))
         unrecorded = _unrecorded(journal, recording)
-        keeper.goes_on({"type": "resume", "at": now()}, lines)
-        journaled = read_journal(journal.lines())
-        at = journaled.resumed  # the answers stand after it: what others may have added since the claim stands before
+        journaled = read_journal(chain(journal.lines(), written))
+        at = journaled.resumed  # what others add to the journal meanwhile are events alone
+        goes_on = False
+
+        def go_on() -> None:
+            nonlocal goes_on
+            if not goes_on:
+                goes_on = True
+                keeper.goes_on(resume_line, lines)
 
         def handed(call: Call, answer: Answer, is_new: bool) -> None:
             if is_new or unrecorded(call):
@@ -259,26 +276,43 @@ async def resume(
                 within.made(call, answer)
 
         def caught_up(feed: ResumeFeed) -> None:
-            left = _left_out(feed.unused()) if changed else None
-            if left is not None:
-                if journaled.waits:
-                    keeper.finish("paused", None, None, journaled.waits)  # it waits as it did before
-                raise left
+            if changed or journaled.changed:
+                _refuse_left_out(feed, journaled)
+            else:
+                _refuse_unasked(feed, journaled, name)
+            go_on()
             muted.is_muted = False
 
         feed = ResumeFeed(
             entries_of(journal, 1, at),
-            list(entries_of(journal, at + 1, at + len(lines))),
+            [entry_of(line, number) for number, line in numbered(written, at) if line["type"] == "call"],
             changed=changed,
+            elsewhere=_elsewhere(host),
             caught_up=caught_up,
             handed=handed,
             signals=lambda: signals_of(journal, mask),
             delivered=_delivers(keeper),
         )
         given = dict(enumerate(lines, at + 1))
-        return Kept(resumed.run_id, keeper, store, journaled=journaled, feed=feed, given=given)
+        return Kept(resumed.run_id, keeper, store, journaled=journaled, feed=feed, given=given, go_on=go_on)
 
-    return await run_live(what, replace(host, watcher=muted), keep=keep, stop=stop)
+    return await run_live(what, replace(host, watcher=muted), keep=keep, begins=False, stop=stop)
+
+
+def _as_written(lines: Iterable[Mapping[str, Any]]) -> list[bytes]:
+    """Lines as a journal will have them. Raises `KeepingError`."""
+    try:
+        return [encoded(line) for line in lines]
+    except UNWRITABLE as trouble:
+        raise KeepingError(f"the answer cannot be kept: {trouble}") from None
+
+
+def _elsewhere(host: Host) -> Callable[[Call], bool] | None:
+    """Which calls are answered by what is written down nowhere: by mocks and, offline, where nothing is called."""
+    covers = Mock(host.mocks, now=now, publish=lambda _: None, defaults=False).covers
+    if host.is_offline:
+        return lambda call: call.kind not in PEOPLE or covers(call)
+    return covers if host.mocks else None
 
 
 def first_feed(keeper: Keeper, journal: RunJournal, mask: Mask) -> ResumeFeed:
@@ -324,26 +358,52 @@ def _calls(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     return (line for _, line in numbered(lines) if line.get("type") == "call")
 
 
+_MOST_NAMED = 20
+
 _NOTHING_DONE = ("BEYOND_PLAN", "CHANGED", "CONFIG", "DENIED", "TOOL_ARGUMENTS")
 """Failures of calls that were surely not made."""
 
 
-def _left_out(unused: Iterable[Entry]) -> ResumeError | None:
-    """The refusal where calls with an effect are among those that a changed program has not made again."""
-    left = [
-        entry.target
-        for entry in unused
-        if entry.kind == TOOL
-        and has_effect(entry)
-        and (entry.answer.error is None or entry.answer.error.code not in _NOTHING_DONE)
-    ]
-    if not left:
-        return None
-    return ResumeError(
-        "PROGRAM_CHANGED",
-        f"the run has called {', '.join(dict.fromkeys(left))}, and the changed program goes on without that: "
-        "undo it, and run anew",
-    )
+def _refuse_left_out(feed: ResumeFeed, journaled: Journaled) -> None:
+    """Raises `ResumeError` where calls with an effect are among those that a changed program has not made again."""
+    left = [entry.target for entry in feed.unused() if _may_be_done(entry)]
+    left += _begun_unasked(feed, journaled)
+    if left:
+        raise ResumeError(
+            "PROGRAM_CHANGED",
+            f"the run has called {_named(left)}, and the changed program goes on without that: undo it, and run anew",
+        )
+
+
+def _refuse_unasked(feed: ResumeFeed, journaled: Journaled, name: str) -> None:
+    """Raises `ResumeError` where the program is the same, and the run does not ask for all that it was given: it would
+    ask, and do, again what it did already. What is asked depends on more than the program."""
+    left = [entry.target for entry in feed.unused()] + _begun_unasked(feed, journaled)
+    if left:
+        raise ResumeError(
+            "PROGRAM_CHANGED",
+            f"{name} is as it was, and yet the run does not ask again for what it has: {_named(left)}. What it asks "
+            "hangs on halo.lock, halo.toml, variables, tools and models of your own, and Halo's version too; bring "
+            "back what has changed there, or go on with --changed",
+        )
+
+
+def _may_be_done(entry: Entry) -> bool:
+    error = entry.answer.error
+    return entry.kind == TOOL and has_effect(entry) and (error is None or error.code not in _NOTHING_DONE)
+
+
+def _begun_unasked(feed: ResumeFeed, journaled: Journaled) -> list[str]:
+    """The calls that had begun, and of which nobody knows what became, that are not asked for any more."""
+    if not journaled.begun:
+        return []
+    asked = {(call.target, call.scope, canonical(call.args)) for call in feed.asked() if call.kind == TOOL}
+    return [made[0] for made in journaled.begun if made not in asked]
+
+
+def _named(targets: Iterable[str]) -> str:
+    names = list(dict.fromkeys(targets))
+    return ", ".join(names[:_MOST_NAMED]) + (", …" if len(names) > _MOST_NAMED else "")
 
 
 class Muted:

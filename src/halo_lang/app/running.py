@@ -124,13 +124,15 @@ async def run_live(
     *,
     keep: Callable[[What, Mask], Kept] | None = None,
     recorded: Recorded | None = None,
+    begins: bool = True,
     stop: Stop | None = None,
 ) -> RunResult:
     """Runs a pipeline for real. Raises `ConfigError` before anything runs where something is missing, and `ValueError`
     for arguments that do not fit.
 
     `keep` is called when nothing is missing, with the run as it begins, and gives what writes it down, and what answers
-    it from its journal. With `recorded` the run takes answers from a recording.
+    it from its journal. With `recorded` the run takes answers from a recording. One that does not begin now (`begins`)
+    has the very arguments that it began with.
     """
     from ..doors.live import Live
     from ..doors.mask import Mask
@@ -157,7 +159,8 @@ async def run_live(
     kept: Kept | None = None
     try:
         mask, ledger = Mask(found.secrets), Ledger(None if within is None else within.limit)
-        what = replace(what, args=mask.value(dict(what.args)))  # a secret given as an argument is one all the same
+        if begins and recorded is None:  # else they were masked by then, and what was asked stands on them as they are
+            what = replace(what, args=mask.value(dict(what.args)))  # a secret given as an argument is one all the same
         kept = None if keep is None else keep(what, mask)
         keeper = None if kept is None else kept.keeper
         feed, stuck = _source(kept, recorded)

@@ -60,7 +60,10 @@ def _message(message: Message) -> str:
     parts = ",".join([quoted(part) if isinstance(part, str) else _data(part) for part in message.parts])
     text = f"{quoted(message.role)},[{parts}]"
     if message.role != "user":
-        uses = canonical([[use.id, use.name, use.args, use.raw] for use in message.tool_uses])
+        # What a model wrote is kept where it is no arguments, and nowhere else: no question may hang on it then.
+        uses = canonical(
+            [[use.id, use.name, use.args, use.raw if use.args is None else ""] for use in message.tool_uses]
+        )
         text = f"{text},{uses},{quoted(message.tool_use_id)},{'true' if message.failed else 'false'}"
     text = message._canonical = f"[{text}]"  # type: ignore[misc]  # worked out, not changed
     return text

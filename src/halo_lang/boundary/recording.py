@@ -256,10 +256,11 @@ def _use_in(line: Mapping[str, Any]) -> ToolUse:
     return ToolUse(line.get("id", "") + "", name + "", args, line.get("raw", "") + "")
 
 
-def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a recording's lines with their numbers. A last line without its line break was torn when the
-    machine died: it is left out. Raises `RecordingError` for any other line that is malformed."""
-    for number, data in enumerate(lines, 1):
+def numbered(lines: Iterable[bytes], first: int = 1) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a recording's lines with their numbers, from that of the `first`. A last line without its line
+    break was torn when the machine died: it is left out. Raises `RecordingError` for any other line that is malformed.
+    """
+    for number, data in enumerate(lines, first):
         if not data.endswith(b"\n"):
             if len(data) >= MAX_LINE:
                 raise RecordingError(f"line {number} is longer than {MAX_LINE >> 20} MiB")

@@ -5,9 +5,13 @@ Owns the digests. Pure.
 
 from __future__ import annotations
 
+from ..catalog.builtin import PROVIDERS
+from ..language.values import to_json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..language.source import Source
+    from ..language.values import Value
     from .program import CheckedProgram
 
 MAX_PARTS = 1_000
@@ -21,7 +25,8 @@ def source_key(source: Source) -> str:
 
 def part_keys(program: CheckedProgram) -> dict[str, str]:
     """A short digest of each declaration's text, by kind and name (`pipeline Tidy`), by which it can be said what
-    changed. Empty for a huge program."""
+    changed; and of what each tool offers that says so itself, and may say something else tomorrow: an MCP server as
+    `halo.lock` has it, a provider of somebody's own (`what tool Bank offers`). Empty for a huge program."""
     declarations = program.syntax.declarations
     if len(declarations) > MAX_PARTS:
         return {}
@@ -31,6 +36,10 @@ def part_keys(program: CheckedProgram) -> dict[str, str]:
         name = getattr(declaration.name, "text", None)
         if name is not None:
             found[f"{kind} {name}"] = _digest(program.source.text[declaration.start : declaration.end])[:16]
+    for tool in program.tools.values():
+        if tool.methods is not None and (tool.provider not in PROVIDERS or tool.provider == "Mcp"):
+            offered: list[Value] = [[m.name, m.about, m.schema, m.effect] for m in tool.methods]
+            found[f"what {tool.keyword} {tool.name} offers"] = _digest(to_json(offered))[:16]
     return found
 
 

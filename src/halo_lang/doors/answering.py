@@ -203,6 +203,8 @@ async def _hand_in(driver: Driver, account: Account, doors: Doors, stop: Stop | 
             arrived = [hit]
         elif mock is not None and (mocked := _next_waiting(for_mock, waiting)) is not None:
             driver.asides.clear()
+            if feed is not None:
+                feed.withdraw(mocked)
             arrived = [(mocked, mock.answer(mocked.call))]
         elif live is not None:
             if handed_in >= BREATH:
