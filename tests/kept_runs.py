@@ -87,7 +87,7 @@ class World:
         def doors(_: Any, *given: Any, **more: Any) -> Any:
             return live_doors(self.answer, *given, **more)
 
-        def tools(_program: Any, _file: Any, settings: Mapping[str, Any], *_: Any) -> dict[str, Any]:
+        def tools(_program: Any, _file: Any, settings: Mapping[str, Any], *_: Any, **_more: Any) -> dict[str, Any]:
             return {name: _Tool(self, name) for name in settings}
 
         async def inline(done: Callable[..., Any], *given: Any) -> Any:
