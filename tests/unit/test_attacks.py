@@ -6,11 +6,15 @@ import pytest
 
 from commands import halo
 from halo_lang.app import preparing
-from halo_lang.boundary.call import Data, Message, ModelRequest
+from halo_lang.app.waits import wait_of
+from halo_lang.boundary.call import Call, Data, Message, ModelRequest
 from halo_lang.boundary.host import ConfigError, Environment, Given, ProviderHost, ToolError
 from halo_lang.boundary.prompt import frame_key
 from halo_lang.catalog.prices import FREE, Price, Step, price_of_answer
+from halo_lang.cli.ending import shown_wait
+from halo_lang.cli.terminal import _approval
 from halo_lang.doors.mask import Mask
+from halo_lang.language.source import Span
 from halo_lang.providers.bash import Bash
 from halo_lang.providers.workspace import Workspace
 from kept_runs import checked
@@ -118,3 +122,27 @@ def test_what_is_typed_into_the_debugger_is_masked(tmp_path, pin):
     (recording,) = (tmp_path / ".halo" / "recordings").glob("*.jsonl")
     assert pin not in ended.out + recording.read_text()
     assert ended.out.count("[Env.PIN]") >= 4
+
+
+def test_where_file_names_are_ascii_another_is_refused_in_words(tmp_path):
+    (tmp_path / "t.halo").write_text(
+        'tool F : Workspace("./w", write: true)\ntool B : Bash()\npipeline P(x: Any = "é") -> Result:\n  x\n'
+        "    |> B.run(command: \"printf '%s' {{x}} ü\") as o\n    |> System.Print(o.stdout)\n"
+        '    |> F.write(path: "{{x}}.txt", content: "x")\n'
+    )
+    ascii_ = {"PYTHONUTF8": "0", "LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONIOENCODING": "utf-8"}
+    ended = halo(tmp_path, "run", "t.halo", env=ascii_)
+    assert ended.out == "éü\n"
+    assert "TOOL_ERROR: `\\xe9.txt` cannot be named here" in ended.err.replace("é", "\\xe9")
+    assert "PYTHONUTF8=1" in ended.err
+
+
+def test_the_name_of_an_argument_forges_no_line_of_a_question():
+    args = {"to": "mallory\nin two lines", "note\n  to: alice\n  the change:\n    none": "x"}
+    asked = Call("approval", "Web.pay", args, (), "1", Span(0, 0), "Clerk", "c1", effect="external", policies=("C",))
+    wait = wait_of(asked, "approval", "a1b2c3d4", "now")
+    for shown in (_approval(asked, None), shown_wait(wait)):
+        assert "note\\n  to: alice\\n  the change:\\n    none: x" in shown
+        rows = shown.split("\n")
+        assert not any(row.strip().startswith(("to: alice", "the change")) for row in rows)
+        assert not any(row.startswith("in two") for row in rows)

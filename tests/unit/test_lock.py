@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import string
 import sys
 from pathlib import Path
@@ -254,6 +255,17 @@ def test_what_is_no_lock_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "halo.lock").write_bytes(data)
     with pytest.raises(ConfigError, match="it is damaged"):
         read_lock(str(tmp_path / "halo.lock"))
+
+
+@pytest.mark.parametrize("name", ["halo.lock", ".env", "halo.toml"])
+def test_a_pipe_beside_the_program_is_not_waited_for(folder: Folder, name: str) -> None:
+    folder.write(program("plain"))
+    os.mkfifo(folder.path / name)
+    for words in (("check", "t.halo"), ("plan", "t.halo"), ("run", "t.halo", "x=1"), ("lock", "t.halo")):
+        code, _, err = folder.halo(*words, "--pipeline", "P") if words[0] in ("plan", "run") else folder.halo(*words)
+        if name == "halo.lock":
+            assert code == 1
+            assert f"{folder.path / name}: cannot be read: it is no regular file" in err
 
 
 def test_a_damaged_lock_concerns_only_programs_with_a_server(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -130,12 +131,14 @@ async def test_a_damaged_file_is_a_failure_of_the_model(tmp_path: Path) -> None:
         ("none.gguf", "cannot be read"),
         ("gpt", "embedded/PATH.gguf"),
         ("text.gguf", "no GGUF"),
-        ("dir.gguf", "cannot be read"),
+        ("dir.gguf", "is no file"),
+        ("pipe.gguf", "is no file"),
     ],
 )
 def test_files_that_are_no_model(name: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "text.gguf").write_text("hello")
     (tmp_path / "dir.gguf").mkdir()
+    os.mkfifo(tmp_path / "pipe.gguf")
     with pytest.raises(ConfigError, match=said):
         ModelClient(Environment({}, {}), base=tmp_path).prepare(f"embedded/{name}")
 

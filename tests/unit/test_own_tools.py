@@ -330,6 +330,8 @@ class Rude(Exception):
         (KeyError("x"), "KeyError: 'x'"), (RuntimeError(), "RuntimeError"),
         (TimeoutError("mine"), "TimeoutError: mine"),
         (SystemExit(3), "SystemExit: 3"), (StopIteration("a"), "StopIteration"),
+        (BaseException("x"), "BaseException: x"), (GeneratorExit(), "GeneratorExit"),
+        (BaseExceptionGroup("g", [SystemExit(1)]), "BaseExceptionGroup: g"),
         (StopAsyncIteration(), "StopAsyncIteration"),
         (Rude(), "Rude"), (ValueError("x" * 5000), "xxx"), (RecursionError("deep"), "RecursionError: deep"),
     ],
@@ -643,6 +645,8 @@ async def test_what_a_model_of_ones_own_gives(gives: Any, status: str, value: An
         (ValueError("it\nbroke"), 1),
         (AttemptFailed("MODEL_ERROR", "busy", retry=True, retry_after_s=0.001), 2),
         (SystemExit(), 1),
+        (BaseException("x"), 1),
+        (GeneratorExit(), 1),
     ],
 )
 async def test_a_model_of_ones_own_that_fails(error: BaseException, tries: int) -> None:

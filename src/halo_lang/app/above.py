@@ -1,12 +1,15 @@
 """A project's file, looked for beside a program and above it: `halo.toml`, `.mcp.json` (cli.md, tools.md §2).
 
 Owns whose such a file may be. What it says counts as the user's own word (a command to start, a price), and on a
-machine of several users anybody can put a file into a folder above, such as `/tmp`. Reads nothing of it.
+machine of several users anybody can put a file into a folder above, such as `/tmp`. Owns how such a file is read too:
+nobody has named it, so it may be a pipe on which nobody writes.
 """
 
 from __future__ import annotations
 
 import os
+import stat
+from errno import EINVAL
 
 from ..boundary.host import ConfigError
 
@@ -27,6 +30,16 @@ def file_above(name: str, folder: str) -> str | None:
         if above == folder:
             return None
         folder = above
+
+
+def read_whole(file: str, most: int) -> bytes:
+    """The bytes of a file that nobody named, at most one more than `most`. Never waits. Raises `OSError`, also for what
+    is no regular file, such as a pipe."""
+    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(handle, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(EINVAL, "it is no regular file")
+        return opened.read(most + 1)
 
 
 def _owner(path: str) -> int:

@@ -15,6 +15,7 @@ from ..catalog.claims import about_of, words_of
 from ..catalog.describe import EXTERNAL, READ, EnvRef, Method
 from ..language.record import replace
 from ..language.values import to_json
+from .above import read_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,8 +68,7 @@ def with_lock(program: str, providers: Mapping[str, Provider] = PROVIDERS) -> Ma
 def read_lock(file: str) -> Locked:
     """What a lock holds; nothing where there is none. Raises `ConfigError` for one that cannot be read."""
     try:
-        with open(file, "rb") as opened:
-            data = opened.read(MAX_BYTES + 1)
+        data = read_whole(file, MAX_BYTES)
     except FileNotFoundError:
         return {}
     except OSError as trouble:

@@ -12,7 +12,7 @@ from ..boundary.host import ConfigError
 from ..catalog.prices import lookup, prices_date, read_overrides, table_digest
 from ..language.diagnostics import did_you_mean
 from ..language.record import Record
-from .above import file_above
+from .above import file_above, read_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,8 +77,7 @@ def _sections(file: str) -> dict[str, Any]:
     import tomllib
 
     try:
-        with open(file, "rb") as opened:
-            data = opened.read(MAX_BYTES + 1)
+        data = read_whole(file, MAX_BYTES)
         if len(data) > MAX_BYTES:
             raise ConfigError(f"{file}: cannot be read: it is larger than 1 MiB")
         for number, line in enumerate(data.splitlines(), 1):

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..boundary.host import ConfigError, Environment
 from ..language.record import Record, replace
+from .above import read_whole
 from .project import Project, read_project
 
 TYPE_CHECKING = False
@@ -59,8 +60,7 @@ def _dotenv(file: Path) -> dict[str, str]:
     from dotenv.parser import parse_stream
 
     try:
-        with file.open("rb") as opened:
-            data = opened.read(MAX_DOTENV + 1)
+        data = read_whole(str(file), MAX_DOTENV)
         if len(data) > MAX_DOTENV:
             raise ConfigError(f"{file}: cannot be read: it is larger than 256 KiB")
         found = list(parse_stream(StringIO(data.decode("utf-8-sig"))))

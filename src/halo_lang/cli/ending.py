@@ -11,6 +11,7 @@ from ..app.result import result_json
 from ..app.waits import described
 from ..boundary.call import TOOL, has_effect
 from ..language.values import to_json
+from ..language.visible import visible_in_line
 from .output import visible, write_document
 from .programs import diagnostics_json, wants_colour
 from .ways import going_on
@@ -109,7 +110,8 @@ def shown_wait(wait: dict[str, Any]) -> str:
         if wait.get("policies"):
             rows.append(f"    because of the policy {', '.join(wait['policies'])}")
         for name, value in (wait.get("args") or {}).items():
-            rows.append(f"    {name}: {value if isinstance(value, str) else to_json(value)}")
+            first, *more = (value if isinstance(value, str) else to_json(value)).split("\n")
+            rows += [f"    {visible_in_line(name)}: {first}", *(f"      {row}" for row in more)]
         rows += [f"    {row}" for row in str(wait.get("difference") or "").splitlines()]
     return "\n".join(rows)
 

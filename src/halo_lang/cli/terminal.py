@@ -12,6 +12,7 @@ import os
 import sys
 
 from ..language.values import read_json, to_text
+from ..language.visible import visible_in_line
 from .output import visible
 
 TYPE_CHECKING = False
@@ -144,7 +145,7 @@ def _approval(call: Call, preview: Preview | None) -> str:
         f"  approval is required by the policy {policies}",
     ]
     for name, value in call.args.items():
-        name = visible(name)
+        name = visible_in_line(name)
         shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
         shown = visible(shown)
         rows.append(f"  {name}:\n{_indented(shown)}" if "\n" in shown else f"  {name}: {shown}")

@@ -178,7 +178,9 @@ class Live:
             answer = await self._doors[call.kind](call)
         except KeepingError as trouble:
             answer = failed("CONFIG", trouble.message)
-        except (Exception, asyncio.CancelledError) as fault:
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as fault:
             task = asyncio.current_task()
             if isinstance(fault, asyncio.CancelledError) and (task is None or task.cancelling()):
                 raise  # else nobody cancelled the call: somebody's own code has awaited something that was

@@ -52,6 +52,8 @@ def check(found: Endpoint, base: Path) -> Path:
     if not found.name.endswith(".gguf"):
         raise ConfigError(f"`{found.model}`: an embedded model is `embedded/{SMOLLM2}` or `embedded/PATH.gguf`")
     path = (base / found.name).resolve()
+    if path.exists() and not path.is_file():  # to open a pipe would be to wait for somebody who writes
+        raise ConfigError(f"`{found.model}`: {path} is no file")
     try:
         with path.open("rb") as file:
             magic = file.read(4)

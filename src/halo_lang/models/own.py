@@ -7,6 +7,7 @@ but the request. Its answer costs what the price list says, if it says how many 
 from __future__ import annotations
 
 import inspect
+from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 
 from ..boundary.attempt import AttemptFailed
@@ -36,9 +37,9 @@ async def attempt(function: OwnModel, request: ModelRequest, watch: Callable[[st
         given = function(request)
         if inspect.isawaitable(given):
             given = await given
-    except AttemptFailed:
+    except (AttemptFailed, KeyboardInterrupt, CancelledError):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise AttemptFailed("MODEL_ERROR", f"{request.model}: {type(error).__name__}: {clean(str(error))}") from None
     if isinstance(given, str):
         made = answer(request, None, given, (), None, STOPPED)

@@ -106,12 +106,12 @@ class Process:
         try:
             extra = None if data is None else _holding(data, opened)
             self._popen = subprocess.Popen(
-                [program, *arguments(extra)],
+                [_raw(word) for word in (program, *arguments(extra))],
                 stdin=subprocess.DEVNULL if stdin is None else _holding(stdin, opened),
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=cwd,
-                env=dict(variables),
+                env={_raw(name): _raw(value) for name, value in variables.items()},
                 pass_fds=() if extra is None else (extra,),
                 start_new_session=True,
             )
@@ -243,6 +243,11 @@ def _is_member(number: int, session: int) -> bool:
     except (OSError, ValueError):
         return False
     return state not in (b"Z", b"X") and session in (int(group), int(its_session))
+
+
+def _raw(word: str) -> bytes:
+    """A word for a process, in UTF-8 whatever the locale: what came from the system goes back as it was."""
+    return word.encode("utf-8", "surrogateescape")
 
 
 def _holding(data: bytes, opened: list[int]) -> int:

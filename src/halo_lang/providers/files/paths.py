@@ -8,6 +8,8 @@ the same way in which policies read it. Also how paths and the system's failures
 from __future__ import annotations
 
 import errno
+import os
+import sys
 
 from ...boundary.host import ToolError
 from ...language.record import Record
@@ -44,6 +46,13 @@ def asked(path: str) -> Asked:
         raise ToolError("the path holds characters that are not valid Unicode") from None
     if size > _MAX_BYTES:
         raise ToolError(f"the path has {size:,} bytes, more than the {_MAX_BYTES:,} that a path may have")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise ToolError(
+            f"{shown(path)} cannot be named here: Python takes this system's file names for "
+            f"{sys.getfilesystemencoding()}; set a locale of UTF-8, or PYTHONUTF8=1"
+        ) from None
     if path.startswith("/"):
         raise ToolError(f"{shown(path)} is absolute; give a path relative to the tool's folder")
     parts: list[str] = []

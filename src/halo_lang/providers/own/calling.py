@@ -66,7 +66,7 @@ class Started:
             if limit.expired():
                 raise ToolError(f"it took longer than {described.timeout_s:g} s", "TOOL_TIMEOUT") from None
             raise ToolError(said(error)) from None
-        except (Exception, SystemExit) as error:
+        except Exception as error:
             raise ToolError(said(error)) from None
         return bounded(plain(value))
 
@@ -79,7 +79,9 @@ class Started:
             done = closing()
             if inspect.isawaitable(done):
                 await done
-        except Exception:
+        except (KeyboardInterrupt, asyncio.CancelledError):
+            raise
+        except BaseException:
             import logging
 
             logging.getLogger("halo").debug("closing %s", self._name, exc_info=True)
@@ -100,9 +102,9 @@ def started(
     by_name |= {s.name: _setting(s, by_name[s.name]) for s in provider.settings if s.name in by_name}
     try:
         made = cls(*by_place, **by_name)
-    except ConfigError:
+    except (ConfigError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise ConfigError(f"`{name}` cannot be started: {said(error)}") from None
     functions = {method.name: getattr(made, method.name) for method in methods}
     closing = getattr(made, "aclose", None) or getattr(made, "close", None)
@@ -149,16 +151,20 @@ async def _value_of(function: Callable[..., Any], named: Mapping[str, Any]) -> A
         value, error = await in_thread(lambda _: _outcome(function, named))
     if error is None and inspect.isawaitable(value):
         value, error = await held(_awaited(value))
-    if error is not None:
+    if error is None:
+        return value
+    if isinstance(error, Exception | KeyboardInterrupt | asyncio.CancelledError):
         raise error
-    return value
+    raise ToolError(said(error))  # such as SystemExit, which would end more than the call
 
 
 async def _awaited(value: Awaitable[Any]) -> tuple[Any, BaseException | None]:
     """What a coroutine gives, or raises: some exceptions would leave its task for the event loop."""
     try:
         return await value, None
-    except (Exception, SystemExit) as error:
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise
+    except BaseException as error:
         return None, error
 
 
