@@ -522,6 +522,34 @@ async def test_what_a_tool_of_ones_own_says_of_itself_is_what_a_paused_run_stand
     assert (ended.status, Till.made, len(asked)) == ("completed", [1, 2], 2)
 
 
+@pytest.mark.parametrize("in_files", [False, True])
+async def test_a_run_id_that_is_kept_already_is_refused_before_anything_is_called(
+    in_files: bool, tmp_path: Path
+) -> None:
+    Till.made.clear()
+    store = FileRunStore(str(tmp_path / ".halo" / "runs")) if in_files else MemoryRunStore()
+    text = PAYS.replace("|> A.go(tools: [Till]) as done", "|> Till.pay(1)")
+    host = HaloRuntime(environment={}, run_store=store).load(loads(text, providers={"Till": Till}))
+    paused = await host.run("P", {"x": 1})
+    with pytest.raises(HaloError, match=f"a run {paused.run_id} is paused, and kept"):
+        await host.run("P", {"x": 2}, run_id=paused.run_id)
+    assert Till.made == [1]
+    assert (await host.resume(paused.run_id, {"approved": True})).status == "completed"
+    assert (await host.run("P", {"x": 2}, run_id=paused.run_id)).status == "paused"
+
+
+async def test_a_store_that_cannot_be_used_is_found_before_anything_is_called(tmp_path: Path) -> None:
+    Till.made.clear()
+    (tmp_path / ".halo").mkdir()
+    (tmp_path / ".halo" / "runs").touch()
+    text = PAYS.replace("|> A.go(tools: [Till]) as done", "|> Till.pay(1)")
+    store = FileRunStore(str(tmp_path / ".halo" / "runs"))
+    host = HaloRuntime(environment={}, run_store=store).load(loads(text, providers={"Till": Till}))
+    with pytest.raises(HaloError, match=r"runs: is no folder of its own"):
+        await host.run("P", {"x": 1})
+    assert not Till.made
+
+
 async def test_a_mock_answers_again_while_a_resumed_run_catches_up() -> None:
     """Its answers are in no journal, so what comes after it is no less asked for."""
     Till.made.clear()

@@ -636,6 +636,61 @@ def test_what_became_a_secret_since_is_asked_for_as_it_was() -> None:
     assert world.targets() == ["Files.write", "A.last"]
 
 
+KEEPS = """tool Here : Workspace(".", write: true)
+pipeline P(x: Any) -> Result:
+  x
+    |> Here.write(path: "a.md", content: "x")
+    |! yield("Go?")
+    |> Here.write(path: "PATH", content: "{}")
+"""
+
+
+@pytest.mark.parametrize("how", [(), ("--checkpoint",), ("--no-record",)])
+def test_a_place_where_no_pause_can_be_kept_is_found_before_anything_is_called(
+    how: tuple[str, ...], halo: Commands
+) -> None:
+    Path("t.halo").write_text(KEEPS, "utf-8")
+    Path(".halo").mkdir()
+    Path(".halo/runs").touch()
+    ended = halo("run", "t.halo", "x=1", *how)
+    assert ended.code == 1
+    assert "nothing was run" in ended.err
+    assert "runs: is no folder of its own" in ended.err
+    assert not Path("a.md").exists()
+    assert not list(Path(".halo").glob("recordings/*"))
+
+
+@pytest.mark.parametrize("path", ["plan.json", "PLAN.json", "link.json", "hard.json"])
+def test_the_plan_that_a_run_is_held_to_is_never_written_by_it(path: str, halo: Commands) -> None:
+    Path("t.halo").write_text(KEEPS.replace("PATH", path), "utf-8")
+    assert halo("plan", "t.halo", "--out", "plan.json").code == 0
+    before = Path("plan.json").read_bytes()
+    Path("link.json").symlink_to("plan.json")
+    Path("hard.json").hardlink_to("plan.json")
+    assert halo("run", "t.halo", "x=1", "--within", "plan.json").code == 3
+    (run_id,) = run_store().ids()
+    ended = halo("resume", run_id, "--yes")
+    assert (ended.code, "is never written" in ended.err) == (1, True)
+    assert Path("plan.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("changed", [(), ("--changed",)])
+def test_a_run_goes_on_only_with_the_very_plan_that_it_began_with(changed: tuple[str, ...], halo: Commands) -> None:
+    Path("t.halo").write_text(KEEPS.replace("PATH", "b.md"), "utf-8")
+    assert halo("plan", "t.halo", "--out", "plan.json").code == 0
+    assert halo("run", "t.halo", "x=1", "--within", "plan.json").code == 3
+    (run_id,) = run_store().ids()
+    before = Path("plan.json").read_bytes()
+    Path("plan.json").write_bytes(before + b"\n")
+    refused = halo("resume", run_id, "--yes", *changed)
+    assert refused.code == 1
+    assert "PROGRAM_CHANGED: plan.json, which the run is held to, has changed since it began" in refused.err
+    assert not Path("b.md").exists()
+    Path("plan.json").write_bytes(before)
+    assert halo("resume", run_id, "--yes").code == 0
+    assert Path("b.md").exists()
+
+
 # What was spent --------------------------------------------------------------------------------------------------
 
 CAPPED = (

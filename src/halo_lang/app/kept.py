@@ -23,6 +23,7 @@ from ..boundary.recording import (
 )
 from ..check.identity import part_keys, source_key
 from ..doors.folder import KeepingError, lines_of
+from ..doors.stores import RunUnknown
 from ..language.record import Record, replace
 from .clock import now
 from .feeds import ResumeFeed, Signal
@@ -176,6 +177,17 @@ class Kept:
         self.keeper.close()
         if self.keeper.journal is not None:
             self.keeper.journal.release()
+
+
+def check_place(store: RunStore, run_id: str) -> None:
+    """Raises `KeepingError` where a run that begins now could not be kept once it pauses: one of that id is kept
+    already, or the store is none that can be used."""
+    try:
+        for _ in store.peek(run_id):
+            break
+    except RunUnknown:
+        return
+    raise KeepingError(f"a run {run_id} is paused, and kept: resume it, or begin a run with an id of its own")
 
 
 async def _shown(call: Call, preview: Callable[[Call], Awaitable[Preview | None]]) -> Preview | None:

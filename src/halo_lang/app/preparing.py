@@ -195,15 +195,18 @@ def start_tools(
     own: Mapping[str, Own] = {},
     *,
     secrets: Mapping[str, str],
+    kept_plan: str = "",
 ) -> dict[str, ProviderInstance]:
     """Starts the tools named by `settings`; `own` are providers that were registered in code. Raises `ConfigError` with
     the tool's name, whatever goes wrong, and without any part of the `secrets` (values by variable): what the settings
-    hold may be shown by what is wrong with them."""
+    hold may be shown by what is wrong with them. The file of the `kept_plan` that the run is held to, if any, is kept
+    from writing like the program's own."""
     folder = file.resolve().parent
+    stands_on = (file, Path(kept_plan)) if kept_plan else (file,)
     host = ProviderHost(
         folder,
         Path.cwd(),
-        (file.absolute(), file.resolve()),
+        tuple(path for one in stands_on for path in (one.absolute(), one.resolve())),
         environment,
         lambda name: file_above(name, str(folder)),
     )

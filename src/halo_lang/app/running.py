@@ -155,7 +155,15 @@ async def run_live(
         kinds=kinds,
         mocked=lambda target: target in host.mocks or target.partition(".")[0] in host.mocks,
     )
-    tools = start_tools(what.program, host.file, found.settings, settings.environment, host.own, secrets=found.secrets)
+    tools = start_tools(
+        what.program,
+        host.file,
+        found.settings,
+        settings.environment,
+        host.own,
+        secrets=found.secrets,
+        kept_plan="" if within is None else within.file,
+    )
     kept: Kept | None = None
     try:
         mask, ledger = Mask(found.secrets), Ledger(None if within is None else within.limit)

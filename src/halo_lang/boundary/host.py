@@ -48,7 +48,8 @@ class ProviderHost(Record):
     """What a provider is started with besides its settings (in which every `Env.NAME` has been replaced by its value).
 
     `base` is the folder of the `.halo` file, `working` the working folder (where `.halo/` stands), `program_files` the
-    files of the program, `environment` all variables (for a harmless few that a command needs; never hand them on).
+    files of the program and of the plan that it is held to, `environment` all variables (for a harmless few that a
+    command needs; never hand them on).
     `project_file` gives the nearest file of a name beside the program or above it, or None; it may raise `ConfigError`.
     """
 

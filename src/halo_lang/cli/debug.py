@@ -151,7 +151,7 @@ def _live(what: What, within: Within | None, options: Namespace) -> int:
     def start(desk: Desk) -> Coroutine[Any, Any, RunResult]:
         handlers = desk.debugger.in_turn(handlers_of(Terminal(output) if asks else None, options.yes_to))
         host = Host(path, settings, output, handlers, within, stepper=desk.session)
-        keep = lambda begun, mask: start_keeping(begun, options, settings.project, mask)  # noqa: E731
+        keep = lambda begun, mask: start_keeping(begun, options, settings.project, mask, within)  # noqa: E731
         return run_live(what, host, keep=keep, stop=desk.stop)
 
     result, session = _at_desk(options, output, start)

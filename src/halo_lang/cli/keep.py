@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from ..app.kept import Kept, opening_line
+from ..app.kept import Kept, check_place, opening_line
 from ..app.resuming import first_feed
 from ..boundary.recording import encoded
 from ..doors.folder import NAME, KeepingError, found_file
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..app.underway import What
     from ..check.program import CheckedProgram
     from ..doors.mask import Mask
+    from ..doors.within import Within
     from ..language.values import Value
     from ..runtime.redact import Redaction
 
@@ -44,14 +45,17 @@ def kept_runs() -> list[str]:
         raise CommandError(trouble.message) from None
 
 
-def start_keeping(what: What, options: Namespace, project: Project, mask: Mask) -> Kept:
+def start_keeping(what: What, options: Namespace, project: Project, mask: Mask, within: Within | None = None) -> Kept:
     """What keeps a run that begins now: its first line is written. Raises `KeepingError`."""
     store = run_store()
+    check_place(store, what.run_id)
     started: dict[str, Value] = {
         "models": dict(word.split("=", 1) for word in options.model),
         "yesTo": list(options.yes_to),
         "within": options.within,
     }
+    if within is not None:
+        started["withinSha256"] = within.sha256
     if options.checkpoint:
         opening = opening_line(what, **started, checkpoint=True)
         journal = store.create(what.run_id, [encoded(opening)])

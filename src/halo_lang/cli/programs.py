@@ -79,13 +79,16 @@ def checked_file(name: str) -> tuple[CheckedProgram, ProjectPrices]:
 
 def held_to_plan(program: CheckedProgram, prices: ProjectPrices, pipeline: CheckedPipeline, name: str) -> Within:
     """What a kept plan allows. Raises `CommandError` for a plan of other source, or made with other prices."""
+    from hashlib import sha256
+
     from ..check.identity import source_key
     from ..doors.within import Within
     from ..plan.document import MAX_BYTES as MOST
     from ..plan.document import read_document
 
+    data = read_file(name, MOST)
     try:
-        kept = read_document(read_file(name, MOST))
+        kept = read_document(data)
     except ValueError as trouble:
         raise CommandError(f"{name}: {trouble}", 2) from None
     again = f"make it anew: halo plan {program.source.name} --out {name}"
@@ -94,7 +97,7 @@ def held_to_plan(program: CheckedProgram, prices: ProjectPrices, pipeline: Check
     if kept["assumes"]["pricesKey"] != prices.project.prices_key():
         raise CommandError(f"{name}: BEYOND_PLAN: this plan was made with other prices; {again}")
     try:
-        return Within(kept, pipeline.name)
+        return Within(kept, pipeline.name, name, sha256(data).hexdigest())
     except KeyError:
         raise CommandError(f"{name}: BEYOND_PLAN: the pipeline {pipeline.name} is not in this plan; {again}") from None
 

@@ -94,6 +94,10 @@ def _go_on(resumed: Resumed, given: list[Given], options: Namespace) -> int:
     _refuse_silence(resumed, given, options.yes_to)
     kept_plan = opening.more.get("within")
     within = held_to_plan(program, prices, pipeline, kept_plan) if isinstance(kept_plan, str) else None
+    if within is not None and opening.more.get("withinSha256", within.sha256) != within.sha256:
+        raise ResumeError(
+            "PROGRAM_CHANGED", f"{kept_plan}, which the run is held to, has changed since it began; bring it back"
+        )
     recording = reopened_recording(RECORDINGS, resumed.run_id)
     try:
         what = What(program, opening.pipeline, opening.args, resumed.run_id)

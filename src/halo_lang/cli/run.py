@@ -108,7 +108,7 @@ def _run_live(what: What, options: Namespace, within: Within | None) -> tuple[Ru
             lambda host, stop: run_live(
                 what,
                 host,
-                keep=lambda begun, mask: start_keeping(begun, options, host.settings.project, mask),
+                keep=lambda begun, mask: start_keeping(begun, options, host.settings.project, mask, within),
                 stop=stop,
             ),
         )

@@ -26,9 +26,12 @@ _RANK = {"read": 0, "write": 1, "external": 2, None: 3}
 
 
 class Within:
-    """What the plan of one pipeline in a kept document allows. Raises `KeyError` where the pipeline is not in it."""
+    """What the plan of one pipeline in a kept document allows. `file` is the document's, which the run never writes,
+    and `sha256` that of its bytes. Raises `KeyError` where the pipeline is not in it."""
 
-    def __init__(self, document: dict[str, Any], pipeline: str) -> None:
+    def __init__(self, document: dict[str, Any], pipeline: str, file: str = "", sha256: str = "") -> None:
+        self.file = file
+        self.sha256 = sha256
         plan = next((p for p in document["pipelines"] if p["name"] == pipeline), None)
         if plan is None:
             raise KeyError(pipeline)

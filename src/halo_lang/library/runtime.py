@@ -13,7 +13,7 @@ from inspect import isawaitable
 from pathlib import Path
 
 from ..app.clock import new_run_id
-from ..app.kept import Kept, opening_line
+from ..app.kept import Kept, check_place, opening_line
 from ..app.own import own_model, own_providers
 from ..app.resuming import Given, ResumeError, check_program, claim, resume, signal_line
 from ..app.running import Host, run_live
@@ -223,6 +223,7 @@ class HaloRuntime:
 
     async def _run(self, what: What, on_event: Callable[[Event], None] | None) -> RunResult:
         def keep(begun: What, _: Mask) -> Kept:
+            check_place(self._store, begun.run_id)
             keeper = Keeper(spools=True, tell=self._tell)
             keeper.write(opening_line(begun))
             return Kept(begun.run_id, keeper, self._store)
