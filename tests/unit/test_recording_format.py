@@ -186,7 +186,7 @@ def as_documented(request: ModelRequest) -> str:
 
     def message(one: Message) -> list[Any]:
         said = [one.role, [part(p) for p in one.parts]]
-        uses = [[use.id, use.name, use.args, use.raw] for use in one.tool_uses]
+        uses = [[use.id, use.name, use.args, use.raw if use.args is None else ""] for use in one.tool_uses]
         return said if one.role == "user" else [*said, uses, one.tool_use_id, one.failed]
 
     content = [
