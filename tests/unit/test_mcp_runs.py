@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp_servers import RAW, notes, runs
+from mcp_servers import RAW, SDK, notes, runs
+
+from commands import halo
 
 HALO = [sys.executable, "-c", "from halo_lang.cli.main import entry; entry()"]
 
@@ -91,3 +93,12 @@ def test_a_dying_servers_last_words_are_shown_without_what_a_terminal_would_obey
     assert "error TOOL_ERROR: the server has ended (exit code 3)" in err
     assert "\x1b" not in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("flags", [(), ("-v",)])
+def test_how_far_a_call_is_is_said_where_that_is_wanted(tmp_path: Path, flags: tuple[str, ...]) -> None:
+    server = f'tool S : Mcp({json.dumps(sys.executable)}, {json.dumps(SDK)}, "notes")\n'
+    (tmp_path / "t.halo").write_text(f'{server}pipeline P() -> Result:\n  "go"\n    |> S.slow(seconds: 0.2)\n', "utf-8")
+    ended = halo(tmp_path, "run", "t.halo", *flags)
+    assert (ended.code, ended.out) == (0, '{"result":"done"}\n'), ended
+    assert ended.err.count("info: slow: 0 %\n") == len(flags)

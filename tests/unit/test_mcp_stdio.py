@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 import threading
@@ -42,7 +43,8 @@ async def gone(pid: int) -> None:
 # A server as it should be ----------------------------------------------------------------------------------------
 
 
-async def test_the_public_packages_server_over_its_streams(tmp_path: Path) -> None:
+async def test_the_public_packages_server_over_its_streams(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "halo")
     file = tmp_path / "notes"
     server = Mcp({"command": sys.executable, "arguments": (SDK, str(file)), "timeout": 60.0}, host(tmp_path))
     assert server.pid is None, "started before it was needed"
@@ -61,6 +63,9 @@ async def test_the_public_packages_server_over_its_streams(tmp_path: Path) -> No
         with pytest.raises(asyncio.CancelledError):
             await slow
         await noted(file, "slow was told to stop")
+        caplog.clear()
+        assert await server.call("slow", {"seconds": 0.2}, Given()) == {"result": "done"}
+        assert caplog.messages.count("slow: 0 %") == 1
         assert await server.call("store", {"key": "a"}, Given()) == {"result": "stored a"}
         effects = {m.name: (m.effect, m.idempotent, m.claimed) for m in await server.methods()}
         assert effects["add_up"] == ("read", True, True)

@@ -98,7 +98,8 @@ def log_plainly(verbose: bool) -> None:
         def emit(self, record: logging.LogRecord) -> None:
             print(f"{record.levelname.lower()}: {visible(record.getMessage())}", file=sys.stderr)
 
-    logging.root.handlers = [Plain(logging.INFO if verbose else logging.WARNING)]
+    logging.root.handlers = [Plain()]
+    logging.getLogger("halo").setLevel(logging.INFO if verbose else logging.WARNING)
 
 
 def listen_for_signals(

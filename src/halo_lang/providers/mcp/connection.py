@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 
 from ...boundary.host import ToolError
 from .http import HttpServer
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 MAX_PAGES = 100
+PROGRESS_S = 1.0
+"""How long is waited between two words about how far a call is."""
+
 CLOSE_S = 5.0
 """How long a connection may take to close before its task is cancelled."""
 
@@ -121,8 +125,14 @@ class Connection:
         request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=dict(args)))
         adapter: Any = TypeAdapter(dict[str, Any])
 
+        told_at = -PROGRESS_S
+
         async def progress(progress: float, total: float | None, message: str | None) -> None:
-            _log.debug("%s: %s of %s %s", name, progress, total, one_line(message or "", 200))
+            nonlocal told_at
+            if time.monotonic() - told_at >= PROGRESS_S:
+                told_at = time.monotonic()
+                # In no words of the server's, which could hold what is a secret.
+                _log.info("%s: %s", one_line(name, 100), f"{100 * progress / total:.0f} %" if total else "under way")
 
         async def ask(session: ClientSession) -> dict[str, Any]:
             answer: dict[str, Any] = await session.send_request(request, adapter, progress_callback=progress)
