@@ -6,7 +6,7 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from crash_runs import Crash, operations_of_legs, survives
+from crash_runs import EFFECTS, Crash, operations_of_legs, survives
 from killed_runs import killed, killed_while_served, raced
 
 HOWS = ("before", "half", "after")
@@ -16,6 +16,9 @@ NEVER = Crash(-1, "before")
 @pytest.mark.parametrize("checkpoint", [True, False])
 def test_a_run_that_does_not_die_is_as_any_other(checkpoint: bool) -> None:
     assert survives([], checkpoint=checkpoint) == 0
+    counts = operations_of_legs(checkpoint=checkpoint)
+    assert len(counts) == 3
+    assert min(counts) > len(EFFECTS), "writes and syncs count too, so that the tests below die at each of them"
 
 
 @pytest.mark.parametrize("part", range(6))

@@ -12,6 +12,7 @@ import pytest
 from commands import halo, shell
 from halo_lang.cli.arguments import chosen_pipeline, given_arguments
 from halo_lang.cli.failing import CommandError
+from halo_lang.cli.main import COMMANDS
 from runs import checked
 
 EVERY = """\
@@ -302,9 +303,7 @@ def test_wrong_usage_is_one_message(tmp_path: Path, args: tuple[str, ...], code:
     assert "Traceback" not in ended.err
 
 
-@pytest.mark.parametrize(
-    "command", ["run", "plan", "check", "fmt", "explain", "replay", "resume", "runs", "recordings", "signal"]
-)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_shows_an_example(tmp_path: Path, command: str) -> None:
     ended = halo(tmp_path, command, "--help")
     assert (ended.code, ended.err) == (0, "")
@@ -313,8 +312,6 @@ def test_help_shows_an_example(tmp_path: Path, command: str) -> None:
 
 
 def test_the_overview_names_every_command(tmp_path: Path) -> None:
-    from halo_lang.cli.main import COMMANDS
-
     for args in ((), ("--help",), ("help",)):
         ended = halo(tmp_path, *args)
         assert (ended.code, all(name in ended.out for name in COMMANDS)) == (0, True)

@@ -342,7 +342,8 @@ def test_it_fits_on_a_small_terminal(tmp_path: Path) -> None:
     text = TALK.replace("A.tell(), B.tell()", ", ".join(f"{'AB'[at % 2]}.tell{at}()" for at in range(20)))
     terminal = shown(tmp_path, text=text, rows=6)
     assert "… and" in terminal.text
-    assert all(frame.count("\n") < 6 for frame in re.findall(r"\x1b\[\?7l(.*?)\x1b\[\?7h", terminal.text, re.DOTALL))
+    frames = re.findall(r"\x1b\[\?7l(.*?)\x1b\[\?7h", terminal.text, re.DOTALL)
+    assert 0 < max(frame.count("\n") for frame in frames) < 6
 
 
 def test_output_that_goes_elsewhere_is_data_alone(tmp_path: Path) -> None:
