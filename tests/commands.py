@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,6 +24,14 @@ def surroundings(folder: Path, more: Mapping[str, str] | None = None) -> dict[st
     """Variables for a process: a path, an own home, nothing of whoever runs the tests but where the code is."""
     kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "TMPDIR") if name in os.environ}
     return kept | {"HOME": str(folder), "LC_ALL": "C.UTF-8", "TERM": "xterm", "COLUMNS": "120"} | dict(more or {})
+
+
+def wait_until(holds: Callable[[], object]) -> None:
+    """Waits until something holds. Raises `AssertionError` where it never does."""
+    until = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < until, "it never came to hold"
+        time.sleep(0.01)
 
 
 class Ended:

@@ -18,8 +18,9 @@ from contextlib import suppress
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
+from commands import HALO, wait_until
 from halo_lang.app.resuming import ResumeError, signal_line
 from halo_lang.boundary.recording import RecordingError
 from halo_lang.cli.keep import run_store
@@ -29,9 +30,6 @@ from recorded import RUN
 from servers.effects import EffectServer
 from servers.scripted import ModelServer, Reply
 
-COMMAND = [sys.executable, "-c", "import sys; sys.argv[0] = 'halo'; from halo_lang.cli.main import entry; entry()"]
-"""`halo` of this interpreter."""
-
 STEPS = 5
 PROGRAM = (
     'tool Shell : Bash()\npipeline P(x: Any) -> Result:\n  x\n    |* { Step("a"), Step("b") }\n    |> Step("c")\n'
@@ -39,9 +37,6 @@ PROGRAM = (
     "pipeline Step(n: String) -> Result:\n  n\n"
     '    |> Shell.run(command: "echo {{n}} >> outside; sleep 0.05")\n'
 )
-SETTLES_S = 0.3
-"""After this a command that outlives its process has done what it does, and a server what it was asked for."""
-
 SERVED = (
     'tool Web : Http("{address}", private: true)\nagent A [local/scripted, max_steps: 3]\n  equips Web\n'
     'pipeline P(x: Any) -> Result:\n  x\n    |> A.plan("Plan.") as plan\n'
@@ -56,7 +51,7 @@ SERVED = (
 def halo(*words: str, env: Mapping[str, str] = {}) -> subprocess.Popen[str]:
     environment = {**os.environ, **env, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.Popen(
-        [*COMMAND, *words],
+        [*HALO, *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -82,25 +77,56 @@ def _to_the_end(chance: Random) -> int:
     kills = 0
     words: list[str] = ["run", "p.halo", "--pipeline", "P", "x=1", "--checkpoint", "--json"]
     for leg in range(30):
-        process = halo(*words)
-        if leg < 4:
-            time.sleep(chance.uniform(0.05, 0.6))
-            process.send_signal(signal.SIGKILL)
-        out, err = process.communicate(timeout=60)
-        kills += process.returncode == -signal.SIGKILL
-        time.sleep(SETTLES_S)
+        ended = _leg(words, chance.uniform(0.05, 0.6) if leg < 4 else None)
+        kills += ended.killed
+        wait_until(_no_command_is_left)
         run = _kept()
         if run is None:
-            if "ended" in err or process.returncode == 0:
+            if "ended" in ended.err or ended.code == 0:
                 break
             if not Path("outside").exists():
                 continue  # it died before it began: begin anew
-            assert process.returncode == -signal.SIGKILL, err  # it died when all was done but telling it
+            assert ended.killed, ended.err  # it died when all was done but telling it
             break
         words = ["resume", run["runId"], "--json", *_answer(run)]
-    assert _outside() == Counter("abcde"), (_outside(), out, err)
+    assert _outside() == Counter("abcde"), (_outside(), ended)
     assert _kept() is None
     return kills
+
+
+class _Leg(NamedTuple):
+    """How a process ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def killed(self) -> bool:
+        return self.code == -signal.SIGKILL
+
+
+def _leg(words: list[str], killed_after_s: float | None, env: Mapping[str, str] = {}) -> _Leg:
+    process = halo(*words, env=env)
+    if killed_after_s is not None:
+        time.sleep(killed_after_s)
+        process.send_signal(signal.SIGKILL)
+    out, err = process.communicate(timeout=60)
+    return _Leg(process.returncode, out, err)
+
+
+def _no_command_is_left() -> bool:
+    """Whether no process but this one stands in the folder: a command outlives the process that started it, and until
+    it has ended nobody can say what it did. Where there is no /proc it is given a while."""
+    processes = [path for path in Path("/proc").glob("[0-9]*") if path.name != str(os.getpid())]
+    if not processes:
+        time.sleep(0.3)
+    here = os.getcwd()
+    for path in processes:
+        with suppress(OSError):  # another user's, or ended meanwhile
+            if os.readlink(path / "cwd") == here:
+                return False
+    return True
 
 
 def killed_while_served(chance: Random) -> int:
@@ -128,23 +154,19 @@ def _served_to_the_end(chance: Random, outside: EffectServer, models: ModelServe
     words = ["run", "p.halo", "--pipeline", "P", "x=1", "--checkpoint", "--json"]
     for leg in range(30):
         recorded, asked = _recorded_questions(), Counter(map(_question, models.bodies))
-        process = halo(*words, env=models.environment)
-        if leg < 5:
-            time.sleep(chance.uniform(0.05, 0.9))
-            process.send_signal(signal.SIGKILL)
-        _, err = process.communicate(timeout=60)
-        kills += process.returncode == -signal.SIGKILL
-        time.sleep(SETTLES_S)
+        ended = _leg(words, chance.uniform(0.05, 0.9) if leg < 5 else None, models.environment)
+        kills += ended.killed
+        outside.settle()
         again = Counter(map(_question, models.bodies)) - asked
         assert not set(again) & recorded, "a recorded answer was asked for again"
         run = _kept()
         if run is None:
-            if process.returncode == 0 or outside.effects["e"]:
+            if ended.code == 0 or outside.effects["e"]:
                 break
-            assert not outside.effects, err
+            assert not outside.effects, ended.err
             continue  # it died before it began: begin anew
         words = ["resume", run["runId"], "--json", *_answer(run, outside.effects)]
-    assert outside.effects == Counter("abcde"), (outside.effects, err)
+    assert outside.effects == Counter("abcde"), (outside.effects, ended)
     assert _kept() is None
     return kills
 

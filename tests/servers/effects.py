@@ -6,6 +6,7 @@ A client that goes away in between has had its effect all the same.
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import time
 from collections import Counter
@@ -20,8 +21,7 @@ class EffectServer:
         self.effects: Counter[str] = Counter()
         self.looks: Counter[str] = Counter()
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self, takes_s))
-        self._server.daemon_threads = True
+        self._server = _Counting(("127.0.0.1", 0), _handler(self, takes_s))
 
     @property
     def address(self) -> str:
@@ -35,9 +35,41 @@ class EffectServer:
         self._server.shutdown()
         self._server.server_close()
 
+    def settle(self) -> None:
+        """Waits until all that it was asked for before is done, by clients that have died too."""
+        with socket.create_connection(("127.0.0.1", self._server.server_port)) as last:
+            last.shutdown(socket.SHUT_WR)
+            last.recv(1)  # it is closed: those that came before have been taken up
+        with self._server.changed:
+            assert self._server.changed.wait_for(lambda: not self._server.under_way, 60)
+
     def count(self, kind: Counter[str], path: str) -> None:
         with self._lock:
             kind[path.strip("/")] += 1
+
+
+class _Counting(ThreadingHTTPServer):
+    """Counts the connections that it has taken up and not ended."""
+
+    daemon_threads = True
+
+    def __init__(self, *given: Any) -> None:
+        self.under_way = 0
+        self.changed = threading.Condition()
+        super().__init__(*given)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self.changed:
+            self.under_way += 1
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self.changed:
+                self.under_way -= 1
+                self.changed.notify_all()
 
 
 def _handler(server: EffectServer, takes_s: float) -> type[BaseHTTPRequestHandler]:

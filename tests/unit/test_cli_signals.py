@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from pathlib import Path
 
 import pytest
 
-from commands import SIGHUP, SIGINT, SIGKILL, SIGTERM, Started, halo
+from commands import SIGHUP, SIGINT, SIGKILL, SIGTERM, Started, halo, wait_until
 from servers.scripted import ModelServer, Reply
 
 TALK = "agent A [local/scripted]\npipeline P(x: String) -> Result:\n  x\n    |> A.one()\n    |> A.two()\n"
@@ -96,8 +95,7 @@ def test_an_effect_under_way_is_named(tmp_path: Path) -> None:
     text = "tool Shell : Bash()\npipeline P(x: String) -> Result:\n  x\n"
     text += '    |> Shell.run(command: "touch begun; sleep 60")\n'
     with Started(program(tmp_path, text), "run", "p.halo", "x=1", "--no-record") as started:
-        while not (tmp_path / "begun").exists():
-            time.sleep(0.01)
+        wait_until((tmp_path / "begun").exists)
         started.send(SIGINT)
         taken_up(started)
         started.send(SIGINT)
@@ -111,8 +109,7 @@ def test_effects_under_way_are_counted_and_what_changes_nothing_is_not_named(tmp
     text += "pipeline Three(x: Any) -> Result:\n  x\n"
     text += '    |* each(i in [1, 2, 3]) => Shell.run(command: "touch begun{{i}}; sleep 60")\n'
     with Started(program(tmp_path, text), "run", "p.halo", "--pipeline", "P", "x=1", "--no-record") as started:
-        while len(list(tmp_path.glob("begun*"))) < 3:
-            time.sleep(0.01)
+        wait_until(lambda: len(list(tmp_path.glob("begun*"))) == 3)
         started.send(SIGINT)
         taken_up(started)
         started.send(SIGINT)
@@ -141,8 +138,7 @@ def test_a_terminal_that_goes_away_stops_the_run_but_not_under_nohup(tmp_path: P
     command = "touch begun; while ! [ -e go ]; do sleep 0.02; done; touch ended"
     for nohup in (False, True):
         with Started(tmp_path, "run", "p.halo", "-q", f"x={command}", "--no-record", ignore_sighup=nohup) as started:
-            while not (tmp_path / "begun").exists():
-                time.sleep(0.01)
+            wait_until((tmp_path / "begun").exists)
             started.send(SIGHUP)
             if not nohup:
                 taken_up(started)
@@ -161,8 +157,7 @@ def test_a_failed_branch_leaves_no_request_behind(tmp_path: Path) -> None:
         """The tortoise hangs; the hare fails once both are under way."""
         if "slow" in json.dumps(body):
             return HANG
-        while len(server.bodies) < 2:
-            time.sleep(0.01)
+        wait_until(lambda: len(server.bodies) == 2)
         return Reply(status=400)
 
     with ModelServer(reply) as server:

@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcp_servers import RAW, SDK, notes, runs
 
-from commands import halo
+from commands import halo, wait_until
 
 HALO = [sys.executable, "-c", "from halo_lang.cli.main import entry; entry()"]
 
@@ -35,21 +34,10 @@ def start(folder: Path, mode: str, *words: str) -> subprocess.Popen[str]:
 
 def begun(folder: Path, method: str) -> dict[str, Any]:
     """Waits until a server was asked something; what it noted first."""
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
-        if (folder / "notes").exists():
-            found = notes(folder)
-            if any(note.get("method") == method for note in found):
-                return found[0]
-        time.sleep(0.02)
-    raise AssertionError("the server was not asked")
-
-
-def gone(pid: int) -> bool:
-    until = time.monotonic() + 20
-    while runs(pid) and time.monotonic() < until:
-        time.sleep(0.02)
-    return not runs(pid)
+    wait_until(
+        lambda: (folder / "notes").exists() and any(note.get("method") == method for note in notes(folder)),
+    )
+    return notes(folder)[0]
 
 
 @pytest.mark.parametrize("mode", ["plain", "dies", "stubborn"])
@@ -77,7 +65,7 @@ def test_a_server_ends_when_its_run_is_killed(tmp_path: Path) -> None:
         server = begun(tmp_path, "tools/call")
         os.kill(run.pid, signal.SIGKILL)
         run.communicate(timeout=120)
-    assert gone(server["pid"]), "its input has ended"
+    wait_until(lambda: not runs(server["pid"]))  # its input has ended
 
 
 def test_what_a_server_writes_about_itself_is_not_shown(tmp_path: Path) -> None:

@@ -441,15 +441,17 @@ def test_what_hangs_or_refuses_to_stop_keeps_neither_a_run_nor_a_process_from_en
 
 async def test_a_cancelled_call_leaves_nothing_running() -> None:
     ended: list[bool] = []
+    begun = asyncio.Event()
 
     async def hang() -> None:
+        begun.set()
         try:
             await asyncio.Event().wait()
         finally:
             ended.append(True)
 
     doing = asyncio.ensure_future(started(hang)("hang"))
-    await asyncio.sleep(0.01)
+    await begun.wait()
     doing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await doing

@@ -6,9 +6,8 @@ import asyncio
 import os
 import shutil
 import subprocess
-import time
+import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -193,25 +192,24 @@ async def test_walks_are_bounded_in_time_and_number(tree: Tree, monkeypatch: pyt
 
 async def test_a_cancelled_walk_stops(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(tree, **{f"f{n}": "" for n in range(50)})
-    seen: list[Any] = []
-    real = finding.Bounds.see
+    seen: list[finding.Bounds] = []
+    real, looking, cancelled = finding.Bounds.see, threading.Event(), threading.Event()
 
-    def slow(self: finding.Bounds) -> None:
-        seen.append(1)
-        time.sleep(0.02)
+    def held(self: finding.Bounds) -> None:
+        seen.append(self)
+        looking.set()
+        cancelled.wait(60)
         real(self)
 
-    monkeypatch.setattr(finding.Bounds, "see", slow)
+    monkeypatch.setattr(finding.Bounds, "see", held)
     task = asyncio.create_task(tree.call("glob", pattern="**"))
-    while not seen:
-        await asyncio.sleep(0.001)
+    assert await asyncio.to_thread(looking.wait, 60)
     task.cancel()
+    await asyncio.sleep(0)  # now it knows, and waits for the walk
+    cancelled.set()
     with pytest.raises(asyncio.CancelledError):
         await task
-    stopped_at = len(seen)
-    assert stopped_at < 50
-    await asyncio.sleep(0.05)
-    assert len(seen) == stopped_at
+    assert len(seen) == 1
 
 
 git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
