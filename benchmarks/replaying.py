@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from halo_runs import checked, instant
 from measuring import report, sizes
 from programs import stages
-from startup import started
+from startup import in_turn
 
 from halo_lang.app.feeds import ReplayFeed
 from halo_lang.app.kept import opening_line
@@ -81,13 +81,7 @@ def main() -> None:
             "run": [halo, "run", "10.halo", "topic=x", "--mock"],
             "replay": [halo, "replay", "10.halo", RUN],
         }
-        taken: dict[str, list[float]] = {name: [] for name in commands}
-        for at in range(rounds + 1):
-            for name, command in commands.items():
-                duration = started(command)
-                if at:
-                    taken[name].append(duration)
-        figures = {f"{name}_ms": median(durations) * 1000 for name, durations in taken.items()}
+        figures = in_turn(commands, rounds)
         other = RUN.replace("6", "7")
         asyncio.run(recorded(hundred, other))
         us_stage = median(replayed_s(hundred, other) for _ in range(replays)) / 100 * 1e6

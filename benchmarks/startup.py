@@ -24,17 +24,22 @@ def main() -> None:
         file.write_text(program(lines))
         halo = str(Path(sys.executable).with_name("halo"))
         commands = {"python": [sys.executable, "-c", "pass"], "check": [halo, "check", str(file)]}
-        taken = {name: [] for name in commands}
-        for at in range(rounds + 1):
-            for name, command in commands.items():
-                duration = started(command)
-                if at:
-                    taken[name].append(duration)
-    figures = {f"{name}_ms": median(durations) * 1000 for name, durations in taken.items()}
+        figures = in_turn(commands, rounds)
     report(**figures, ratio=figures["check_ms"] / figures["python_ms"])
 
 
-def started(command: list[str]) -> float:
+def in_turn(commands: dict[str, list[str]], rounds: int) -> dict[str, float]:
+    """The median duration of each command, as `NAME_ms`; the first round is left out as a warm-up."""
+    taken: dict[str, list[float]] = {name: [] for name in commands}
+    for at in range(rounds + 1):
+        for name, command in commands.items():
+            duration = _started_s(command)
+            if at:
+                taken[name].append(duration)
+    return {f"{name}_ms": median(durations) * 1000 for name, durations in taken.items()}
+
+
+def _started_s(command: list[str]) -> float:
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     began = time.perf_counter()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -30,6 +30,7 @@ from halo_lang import (
     ModelRequest,
     RunConflict,
     RunFailed,
+    RunResult,
     StageBegan,
     ToolError,
     ToolUse,
@@ -64,6 +65,14 @@ class Hangs:
         finally:
             self.gone.set()
         raise AssertionError
+
+
+async def under_way(model: Hangs, hangs: HaloRuntime) -> tuple[str, asyncio.Future[RunResult]]:
+    """A run whose model has been asked, and its id."""
+    run_id = str(uuid.uuid4())
+    run = asyncio.ensure_future(hangs.run(args={"x": 1}, run_id=run_id))
+    assert await asyncio.to_thread(model.asked.wait, PATIENCE_S)
+    return run_id, run
 
 
 def runtime(text: str, model: Any = None, **given: Any) -> HaloRuntime:
@@ -268,9 +277,7 @@ async def test_errors_are_one_hierarchy() -> None:
 async def test_cancel_ends_what_is_under_way_after_a_grace() -> None:
     model = Hangs()
     hangs = runtime(ONE, model)
-    run_id = str(uuid.uuid4())
-    run = asyncio.ensure_future(hangs.run(args={"x": 1}, run_id=run_id))
-    assert await asyncio.to_thread(model.asked.wait, PATIENCE_S)
+    run_id, run = await under_way(model, hangs)
     assert hangs.cancel(run_id, grace_s=0)
     assert (await run).status == "cancelled"
     assert model.gone.is_set()
@@ -331,9 +338,7 @@ async def test_a_run_that_may_end_in_its_grace_does() -> None:
 async def test_one_run_has_an_id_at_a_time() -> None:
     model = Hangs()
     hangs = runtime(ONE, model)
-    run_id = str(uuid.uuid4())
-    run = asyncio.ensure_future(hangs.run(args={"x": 1}, run_id=run_id))
-    assert await asyncio.to_thread(model.asked.wait, PATIENCE_S)
+    run_id, run = await under_way(model, hangs)
     with pytest.raises(HaloError, match="RESUME_CONFLICT"):
         await hangs.run(args={"x": 1}, run_id=run_id)
     assert hangs.cancel(run_id, grace_s=0)

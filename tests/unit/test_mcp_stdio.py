@@ -201,13 +201,19 @@ async def test_a_server_that_says_nothing_at_its_start_is_given_up(tmp_path: Pat
     await gone(int((tmp_path / "pid").read_text("utf-8")))
 
 
-async def test_a_start_that_is_cancelled_leaves_no_process(tmp_path: Path) -> None:
-    server = Mcp(silent_settings(tmp_path, 60.0), host(tmp_path))
+async def cancelled_start(folder: Path) -> Mcp:
+    """A server whose start was cancelled while it had said nothing."""
+    server = Mcp(silent_settings(folder, 60.0), host(folder))
     starting = asyncio.create_task(listed(server))
-    await noted(tmp_path / "pid", "\n")
+    await noted(folder / "pid", "\n")
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
+    return server
+
+
+async def test_a_start_that_is_cancelled_leaves_no_process(tmp_path: Path) -> None:
+    server = await cancelled_start(tmp_path)
     await server.close()
     await gone(int((tmp_path / "pid").read_text("utf-8")))
 
@@ -227,12 +233,7 @@ async def test_a_server_starts_while_its_package_is_imported(tmp_path: Path, mon
         imported.set()
         assert await asking == "hi"
     imported.clear()
-    server = Mcp(silent_settings(tmp_path, 60.0), host(tmp_path))
-    starting = asyncio.create_task(listed(server))
-    await noted(tmp_path / "pid", "\n")
-    starting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await starting
+    await cancelled_start(tmp_path)
     await gone(int((tmp_path / "pid").read_text("utf-8")))
     imported.set()
 

@@ -606,12 +606,10 @@ def test_no_shadow_is_sent_in_a_replay(halo: Commands) -> None:
     assert (said.code, again.targets()) == (0, ["A.one"])
 
 
-APPROVED = (
-    "policy Ask : ApproveEffects(write)\n"
-    + FILES
-    + "pipeline P(x: Any) -> Result requires Ask:\n  x\n"
-    + '    |> Files.write(path: "{{x}}.md", content: "new")\n    |> System.Publish()\n'
-)
+ASKING = "policy Ask : ApproveEffects(write)\n" + FILES + "pipeline P(x: Any) -> Result requires Ask:\n  x\n"
+ASKING += '    |> Files.write(path: "{{x}}.md", content: "new")\n'
+APPROVED = ASKING + "    |> System.Publish()\n"
+TWO_WRITES = ASKING + '    |> Files.write(path: "b.md", content: "{{x}}")\n'
 
 
 def test_tools_alone_are_called_anew_under_the_recorded_approvals(halo: Commands) -> None:
@@ -660,14 +658,6 @@ def test_with_models_asked_anew_an_approval_of_the_new_text_is_given_beforehand(
     assert [note["kind"] for note in said.document["notes"]] == ["approved", "asked", "unused"]
     assert world.made == [("A.one", None)] * 2
     assert not Path("notes").exists()
-
-
-TWO_WRITES = (
-    "policy Ask : ApproveEffects(write)\n"
-    + FILES
-    + "pipeline P(x: Any) -> Result requires Ask:\n  x\n"
-    + '    |> Files.write(path: "{{x}}.md", content: "new")\n    |> Files.write(path: "b.md", content: "{{x}}")\n'
-)
 
 
 def test_a_yes_to_all_calls_of_the_recorded_run_is_none_to_a_live_call_that_nobody_saw(halo: Commands) -> None:

@@ -6,14 +6,15 @@ import asyncio
 import json
 import os
 import threading
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from halo_lang.app.kept import Journaled, read_journal, signals_of
 from halo_lang.app.preparing import with_models
 from halo_lang.app.resuming import ResumeError, signal_line
+from halo_lang.app.waits import listed, public_wait
 from halo_lang.boundary.call import Answer, Call, ToolUse
 from halo_lang.boundary.host import ConfigError, Handlers
 from halo_lang.boundary.recording import RecordingError, encoded
@@ -22,7 +23,7 @@ from halo_lang.cli.keep import run_store
 from halo_lang.doors.answering import Stop
 from halo_lang.doors.keeping import Keeper
 from inside import Commands, halo
-from kept_runs import KEYS, Given, Watching, World, begin, checked, end_of, go_on, replayed, yes
+from kept_runs import Given, Watching, World, begin, checked, end_of, go_on, replayed, yes
 from recorded import RUN
 
 __all__ = ["halo"]
@@ -70,6 +71,11 @@ def working(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def lines(run_id: str = RUN, folder: str = "recordings") -> list[dict[str, Any]]:
     text = Path(".halo", folder, f"{run_id}.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
+
+
+def journaled() -> Journaled:
+    """What the journal of the run says."""
+    return read_journal(run_store().peek(RUN))
 
 
 def refusal(*given: Given, text: CheckedProgram | str, world: World | None = None, **how: Any) -> ResumeError:
@@ -554,9 +560,7 @@ def test_an_effect_that_the_changed_program_leaves_out_stops_it() -> None:
 
 
 def _waits() -> list[dict[str, Any]]:
-    from halo_lang.app.kept import read_journal
-
-    return read_journal(run_store().peek(RUN)).waits
+    return journaled().waits
 
 
 def test_what_was_published_is_an_effect_too() -> None:
@@ -700,22 +704,30 @@ CAPPED = (
 )
 
 
+ANSWERED = {
+    "type": "call",
+    "kind": "agent",
+    "target": "A.two",
+    "scope": [],
+    "asked": "",
+    "value": "x",
+    "cost": 1e-9,
+}
+"""The line of an answer to the second request."""
+
+
 def test_what_was_spent_before_counts_on() -> None:
     """By the ledger: with what the first leg spent the second request does not fit any more."""
-    from halo_lang.app.kept import read_journal
-
     world = World(lambda asked: Answer("x", cost=99_000_000, unsettled=1_000))
     begin(CAPPED, world, run_id=RUN)
-    journaled = read_journal(run_store().peek(RUN))
-    assert (journaled.spent, journaled.unsettled) == (99_000_000, 1_000)
+    found = journaled()
+    assert (found.spent, found.unsettled) == (99_000_000, 1_000)
     ended = go_on(CAPPED, RUN, world, yes())
     assert ended.account.cost == 198_000_000
     assert ended.account.unsettled >= 1_000
 
 
 def test_what_was_reserved_without_an_answer_counts_on() -> None:
-    from halo_lang.app.kept import read_journal
-
     begin(CAPPED, World(lambda asked: Answer("x", cost=7)), run_id=RUN)
     reserved: list[dict[str, Any]] = [
         {"type": "reserved", "target": "A.two", "scope": [], "amount": 50},
@@ -725,63 +737,41 @@ def test_what_was_reserved_without_an_answer_counts_on() -> None:
     ]
     path = Path(f".halo/runs/{RUN}.jsonl")
     path.write_bytes(path.read_bytes() + b"".join(encoded(line) for line in reserved))
-    assert read_journal(run_store().peek(RUN)).unsettled == 60 + 5 + 40
-    answered = {
-        "type": "call",
-        "kind": "agent",
-        "target": "A.two",
-        "scope": [],
-        "asked": "",
-        "value": "x",
-        "cost": 1e-9,
-    }
-    path.write_bytes(path.read_bytes() + encoded(answered))
-    journaled = read_journal(run_store().peek(RUN))
-    assert (journaled.spent, journaled.unsettled) == (8, 5 + 40)
+    assert journaled().unsettled == 60 + 5 + 40
+    path.write_bytes(path.read_bytes() + encoded(ANSWERED))
+    found = journaled()
+    assert (found.spent, found.unsettled) == (8, 5 + 40)
 
 
 def test_each_shadow_has_a_reservation_of_its_own_until_the_end_of_its_leg() -> None:
-    from halo_lang.app.kept import read_journal
-
     begin(CAPPED, World(lambda asked: Answer("x", cost=7)), run_id=RUN)
     path = Path(f".halo/runs/{RUN}.jsonl")
     reserved = {"type": "reserved", "target": "A.one", "scope": [], "amount": 50}
     lines = [encoded({**reserved, "shadow": at}) for at in (1, 2, 2, 3)]
     path.write_bytes(path.read_bytes() + b"".join([encoded(reserved), *lines]))
-    journaled = read_journal(run_store().peek(RUN))
-    assert (journaled.spent, journaled.shadows, journaled.unsettled) == (7, 0, 200)
+    found = journaled()
+    assert (found.spent, found.shadows, found.unsettled) == (7, 0, 200)
     path.write_bytes(path.read_bytes() + encoded({"type": "shadows", "cost": 60, "unsettled": 5}))
-    journaled = read_journal(run_store().peek(RUN))
-    assert (journaled.spent, journaled.shadows, journaled.unsettled) == (67, 60, 55)
+    found = journaled()
+    assert (found.spent, found.shadows, found.unsettled) == (67, 60, 55)
 
 
 def test_what_was_reserved_counts_on_over_each_crash_and_pause() -> None:
     """A resumed run asks the same again, and reserves for it again: neither that nor its answer settles what came
     before."""
-    from halo_lang.app.kept import read_journal
-
     begin(CAPPED, World(lambda asked: Answer("x", cost=7)), run_id=RUN)
     path = Path(f".halo/runs/{RUN}.jsonl")
     began = path.read_bytes()
     reserved = encoded({"type": "reserved", "target": "A.two", "scope": [], "amount": 50})
     resumed = encoded({"type": "resume", "at": "2026-11-30T12:00:00Z"})
-    answered = {
-        "type": "call",
-        "kind": "agent",
-        "target": "A.two",
-        "scope": [],
-        "asked": "",
-        "value": "x",
-        "cost": 1e-9,
-    }
     for lines, unsettled in (
         ([reserved, resumed], 50),
         ([reserved, resumed, reserved], 100),
-        ([reserved, resumed, reserved, resumed, reserved, encoded(answered)], 100),
-        ([reserved, resumed, reserved, encoded(answered), resumed, resumed], 50),
+        ([reserved, resumed, reserved, resumed, reserved, encoded(ANSWERED)], 100),
+        ([reserved, resumed, reserved, encoded(ANSWERED), resumed, resumed], 50),
     ):
         path.write_bytes(began + b"".join(lines))
-        assert read_journal(run_store().peek(RUN)).unsettled == unsettled
+        assert journaled().unsettled == unsettled
 
 
 # Damage ----------------------------------------------------------------------------------------------------------
@@ -793,8 +783,6 @@ WRONG: tuple[Any, ...] = (None, True, 0, 1.5, float("inf"), "x", [], [1], {}, {"
     "kind", ["call", "signal", "begun", "again", "reserved", "finish", "resume", "start", "weather"]
 )
 def test_a_journal_of_wrong_types_is_refused_or_harmless(kind: str) -> None:
-    from halo_lang.app.kept import read_journal, signals_of
-
     begin(YIELDS, World(), run_id=RUN)
     path = Path(f".halo/runs/{RUN}.jsonl")
     whole = path.read_bytes()
@@ -815,7 +803,7 @@ def test_a_journal_of_wrong_types_is_refused_or_harmless(kind: str) -> None:
     for line in tries:
         path.write_text(f"{whole.decode()}{json.dumps({**line, 'type': kind})}\n")
         try:
-            journaled = read_journal(run_store().peek(RUN))
+            kept = journaled()
             signals_of(_peeking())
         except RecordingError as refused:
             found = refused.message
@@ -824,10 +812,8 @@ def test_a_journal_of_wrong_types_is_refused_or_harmless(kind: str) -> None:
         assert found == "" or found.startswith((f"line {last + 1} ", f"line {last + 1}:"))
         if found:
             continue
-        from halo_lang.app.waits import listed, public_wait
-
-        listed(journaled.waits)
-        json.dumps([public_wait(wait) for wait in journaled.waits])
+        listed(kept.waits)
+        json.dumps([public_wait(wait) for wait in kept.waits])
     path.write_bytes(whole[:-20] + b"\n")
     with pytest.raises(RecordingError, match=f"line {last} is no JSON"):
         go_on(YIELDS, RUN, World(), yes())
@@ -1161,8 +1147,3 @@ def test_terminal_escapes_in_what_is_asked_are_shown_and_not_obeyed(halo: Comman
     assert "\x1b" not in said.err
     assert "\x1b" not in halo("runs").out
     assert "\x1b" not in halo("resume", run_id).err
-
-
-def test_keys_for_the_test_world_are_no_real_ones() -> None:
-    assert all("not-a-real" in value for value in KEYS.values())
-    assert isinstance(KEYS, Mapping)
