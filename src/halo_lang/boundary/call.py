@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 AGENT, TOOL, APPROVAL, YIELD, LISTEN = "agent", "tool", "approval", "yield", "listen"
 
+DESCRIBE = "*"
+"""The method's name in the call that asks a tool for its methods: `Web.*`. Its answer is a list of objects with `name`,
+`about`, `schema` and, where they are described, `effect`, `idempotent` and `timeout` (seconds)."""
+
 
 class Data(Record):
     """A part of a prompt that came from outside: data, never instructions. `label` is its name."""

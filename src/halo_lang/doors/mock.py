@@ -5,7 +5,7 @@ Owns the reading of mock answers and what is answered where none is given. Needs
 
 from __future__ import annotations
 
-from ..boundary.call import AGENT, APPROVAL, LISTEN, TOOL, UNTOUCHING, YIELD, Answer, failed
+from ..boundary.call import AGENT, APPROVAL, DESCRIBE, LISTEN, TOOL, UNTOUCHING, YIELD, Answer, failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Mock:
         if call.target in self._answers:
             return call.target
         owner, _, method = call.target.partition(".")
-        if method == "*":  # a tool that is asked for its methods: what a mock says of its calls is no answer to that
+        if method == DESCRIBE:  # what a mock says of a tool's calls is no answer to that
             return None
         return owner if owner in self._answers and call.kind in (AGENT, TOOL, LISTEN) else None
 

@@ -1,12 +1,12 @@
 """Methods of tools that do not describe themselves beforehand, such as an MCP server's (tools.md §2).
 
 Owns their asking: once a run, through the door, so that what a server said is recorded and a replay offers the same.
-Read `providers/mcp/tool.py` for who answers.
+Read `providers/mcp/tool.py` and `providers/own/calling.py` for who answers.
 """
 
 from __future__ import annotations
 
-from ..boundary.call import TOOL, Call
+from ..boundary.call import DESCRIBE, TOOL, Call
 from ..catalog.describe import EFFECTS, READ, Method
 from .driver import Ask
 from .failure import RunFailure
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from ..language.source import Span
     from ..language.values import Value
     from .state import Frame
-
-DESCRIBE = "*"
-"""The method's name in the call that asks a tool for its methods: `Web.*`. Its answer is a list of objects with `name`,
-`about`, `schema` and, where it is described, `effect`."""
 
 MAX_METHODS = 1_000
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from importlib.util import find_spec
 
+from ...boundary.call import DESCRIBE
 from ...boundary.host import ConfigError, ToolError
 from ...language.values import to_json
 from .config import read_server
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from ...language.values import Value
     from .listing import Listed
 
-DESCRIBE = "*"
 MASKED = "[Env."
 """What stands in a text where a secret was masked: such a text cannot be compared with the server's own."""
 

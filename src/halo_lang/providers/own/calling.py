@@ -11,6 +11,7 @@ import asyncio
 import inspect
 import json
 
+from ...boundary.call import DESCRIBE
 from ...boundary.host import ConfigError, Given, ToolError
 from ...catalog.describe import value_error
 from ..arguments import refuse_arguments
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 
     from ...catalog.describe import Method, Provider, Setting
     from ...language.values import Value
-
-DESCRIBE = "*"
-"""The call that asks for the methods, where the program was checked without them (`runtime/described.py`)."""
 
 _MAX_SAID = 1_000
 
