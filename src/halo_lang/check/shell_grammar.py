@@ -51,7 +51,7 @@ _ELEMENT_SET = re.compile(r"\]\+?=")
 _REDIRECT = re.compile(r"([0-9]*)(<<<|<<-|<<|<>|<&|>>|>&|>\||<|>)|()(&>>|&>)")
 _DELIMITER = re.compile(r"(?:[A-Za-z0-9_.+\-/%@!,:]|\\[A-Za-z0-9_]|'[^'\"\\\n\0]*'|\"[^'\"\\$`\n\0]*\")+" + _WORD_END)
 _DELIMITER_QUOTES = re.compile(r"['\"\\]")
-_DECLARING = frozenset(("declare", "typeset", "local", "export", "readonly"))
+DECLARING = frozenset(("declare", "typeset", "local", "export", "readonly"))
 _EVALUATING_TESTS = frozenset(("-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v", "-R"))
 _MOST_BODIES = 16
 """As many here-documents may wait for their bodies in bash."""
@@ -342,7 +342,7 @@ class _Reader(WordReader):
                 return
             if not c or (c in "\n;&|)"):
                 break
-            word = self.word(array=not words or literal(words[0]) in _DECLARING)
+            word = self.word(array=not words or literal(words[0]) in DECLARING)
             if not words and self.assigns(word):
                 assignments.append(word)
                 continue

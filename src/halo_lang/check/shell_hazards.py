@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 
-from .shell_grammar import parse
+from .shell_grammar import DECLARING, parse
 from .shell_tree import SLOT, Computed, NotUnderstood, Part, Redirect, Script, Word, bare_text, literal, plain, prefix
 from .shell_wrappers import SHELLS, command_name, read_command
 
-_NAMING = frozenset(
-    re.findall(
-        r"\S+",
-        "read unset declare typeset local export readonly wait mapfile readarray getopts let test [ printf coproc",
-    )
-)
+TAKE_NAMES = frozenset(("read", "unset", "getopts", "mapfile", "readarray", "wait", "coproc"))
+"""Builtins that take the name of a variable."""
+
+PROGRAM_FIRST = frozenset(("awk", "gawk", "mawk", "nawk", "sed", "gsed"))
+"""Commands whose first operand is their program, unless an option gives it or a file that holds it."""
+
+_NAMING = TAKE_NAMES | DECLARING | {"let", "test", "[", "printf"}
 _INDEX = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\[(?!(?:[0-9]+|[@*])\])")
 _ANY_INDEX = re.compile(r"\[(?!(?:[0-9]+|[@*])\])")
 _NAMED_DESCRIPTOR = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\[")
@@ -27,7 +28,6 @@ _INTERPRETERS = re.compile(
     r"sed|gsed|make|gmake|bc|dc|psql|sqlite3|mysql|gnuplot|octave|ghci|irb|ed|ex|vi|vim|zsh|fish|csh|tcsh|pwsh|nu|at|"
     r"batch|crontab)[0-9.]*\Z"
 )
-_FILE_PROGRAM = frozenset(("awk", "gawk", "mawk", "nawk", "sed", "gsed"))
 _STDIN_CODE = re.compile(r"(?:bc|dc|psql|sqlite3|mysql|gnuplot|octave|ghci|irb|ed|ex|vi|vim|R|at|batch|crontab)\Z")
 
 
@@ -158,7 +158,7 @@ def _command(met: _Met, words: tuple[Word, ...], depth: int) -> bool:
 def _interpreter(met: _Met, name: str, rest: tuple[Word, ...]) -> None:
     """An interpreter reads its program from where its words say: a file, or what is piped to it."""
     texts = [prefix(w) for w in rest]
-    if name in _FILE_PROGRAM:
+    if name in PROGRAM_FIRST:
         files = [t for t in texts if re.match(r"-[A-Za-z]*f|--f", t)]
         if files and any(t in ("-", "") or "/dev/" in t or "/proc/" in t or t.endswith(("f-", "=-")) for t in texts):
             met.reading = True

@@ -132,7 +132,7 @@ def sed_runs(words: tuple[Word, ...]) -> bool:
                 elif at + 1 < len(words):
                     at += 1
                     programs.append(words[at])
-            elif letter in ("f", "l") and letter:
+            elif letter in ("f", "l"):
                 attached = len(text) > taking + 1 or len(words[at].parts) > 1
                 at += not attached
                 if letter == "f":

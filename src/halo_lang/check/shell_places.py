@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from .shell_grammar import parse
-from .shell_hazards import hazard
+from .shell_grammar import DECLARING, parse
+from .shell_hazards import PROGRAM_FIRST, TAKE_NAMES, hazard
 from .shell_lexer import ANSI, BARE, SINGLE
 from .shell_tree import (
     SLOT,
@@ -134,16 +134,13 @@ _TAKE_DATA = frozenset(
     re.findall(r"\S+", ": cd echo exit false kill pushd return true type eval trap source . command")
 )
 _TAKE_DATA |= {"builtin", "exec"}
-_TAKE_NAMES = frozenset(("read", "unset", "getopts", "mapfile", "readarray", "wait", "coproc"))
 _READ_VARIABLES = frozenset(("read", "mapfile", "readarray"))
 _SCRIPT = re.compile(r".*\.(?:py|pl|rb|js|mjs|cjs|ts|php|lua|R|tcl)\Z")
-_DECLARING = frozenset(("declare", "typeset", "local", "export", "readonly"))
 _MAKES = frozenset(("make", "gmake"))
 _PROGRAM_OPTIONS = {
     "python": "c", "perl": "eE", "ruby": "e", "node": "ep", "nodejs": "ep", "php": "rBRE", "lua": "e", "Rscript": "e",
     "osascript": "e", "deno": "", "bun": "ep", "tclsh": "",
 }  # fmt: skip
-_PROGRAM_FIRST = frozenset(("awk", "gawk", "mawk", "nawk", "sed", "gsed"))
 _VERSIONED = re.compile(r"[0-9.]+\Z")
 _ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[[^\]]*\])?\+?=")
 _RUN_BY_BASH = re.compile(
@@ -316,7 +313,7 @@ class _Places:
                         self.assigned(word)
             else:
                 self.refuse("declare", *rest)
-        elif name in _DECLARING:
+        elif name in DECLARING:
             self.refuse("declare", *rest)
         elif name == "set" and rest and literal(rest[0]) == "--":
             self.bind(*rest)
@@ -399,9 +396,9 @@ def _command_evaluates(words: tuple[Word, ...], depth: int) -> bool:
         return True
     if name == "set" and any(re.match(r"-[A-Za-z]*x|xtrace", prefix(w)) for w in rest):
         return True
-    if name in _TAKE_NAMES and any(literal(w) is None for w in rest):
+    if name in TAKE_NAMES and any(literal(w) is None for w in rest):
         return True
-    if name in _DECLARING and any(prefix(w)[:1] in ("-", "+", "") for w in rest):
+    if name in DECLARING and any(prefix(w)[:1] in ("-", "+", "") for w in rest):
         return True
     if name == "printf" and rest and prefix(rest[0])[:1] in ("-", ""):
         return True
@@ -443,7 +440,7 @@ def _program_words(name: str, words: tuple[Word, ...]) -> tuple[Word, ...]:
             short = text.startswith("-") and not text.startswith("--") and any(c in letters for c in text)
             if short or text.startswith(("--eval", "--print", "--run", "--process")):
                 found += words[at : at + 2]
-    elif name in _PROGRAM_FIRST:
+    elif name in PROGRAM_FIRST:
         sed = name.endswith("sed")
         at, elsewhere = 1, False
         while at < len(words) and prefix(words[at]).startswith("-") and literal(words[at]) != "--":
