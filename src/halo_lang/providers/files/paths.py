@@ -13,6 +13,7 @@ import sys
 
 from ...boundary.host import ToolError
 from ...language.record import Record
+from ...language.visible import visible_in_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def shown(path: str) -> str:
     text = readable(path) if not is_readable(path) else path
     if len(text) > 200:
         text = text[:100] + "…" + text[-90:]
-    return "`" + "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text) + "`"
+    return f"`{visible_in_line(text)}`"
 
 
 def outside(path: str) -> ToolError:
