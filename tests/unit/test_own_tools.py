@@ -8,6 +8,8 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+from enum import IntEnum, StrEnum
+from functools import reduce
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, TypedDict, Union
 
@@ -345,10 +347,21 @@ async def test_whatever_the_code_raises_is_one_line_for_a_model(error: BaseExcep
         assert refused.code == ("DENIED" if isinstance(error, ToolError) else "TOOL_ERROR")
 
 
+class Mood(StrEnum):
+    GOOD = "good"
+
+
+class Size(IntEnum):
+    BIG = 3
+
+
 @pytest.mark.parametrize(
     ("gives", "value"),
-    [((1, ("a", None)), [1, ["a", None]]), ({1: True}, {"1": True}), ("x", "x"), (None, None), (1.5, 1.5)],
-)
+    [
+        ((1, ("a", None)), [1, ["a", None]]), ({1: True}, {"1": True}), ("x", "x"), (None, None), (1.5, 1.5),
+        (Mood.GOOD, "good"), (Size.BIG, 3), ("a\ud800", "a?"), (["\udc80"], ["?"]),
+    ],
+)  # fmt: skip
 async def test_what_the_code_gives_is_made_json(gives: Any, value: Any) -> None:
     def give() -> Any:
         return gives
@@ -359,8 +372,12 @@ async def test_what_the_code_gives_is_made_json(gives: Any, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "gives", [object(), {"a": datetime.min}, float("nan"), [float("inf")], {1, 2}, b"x", ["x" * 300_000]]
-)
+    "gives",
+    [
+        object(), {"a": datetime.min}, float("nan"), [float("inf")], {1, 2}, b"x", ["x" * 300_000],
+        {1: "a", "1": "b"}, [reduce(lambda inner, _: [inner], range(65), 1)],
+    ],
+)  # fmt: skip
 async def test_what_is_no_json_or_too_large_is_an_error(gives: Any) -> None:
     def give() -> Any:
         return gives

@@ -123,20 +123,21 @@ def read_json(text: str) -> Value:
     return value
 
 
-def plain(value: object) -> Value:
+def plain(value: object, *, mends: bool = False) -> Value:
     """A value that somebody's own code gave, as a value of the language: a copy, in which tuples are lists and keys are
-    texts. Raises `ValueError` for what is no JSON, and where `read_json` does."""
+    texts. Raises `ValueError` for what is no JSON, and where `read_json` does; where it `mends`, halves of surrogate
+    pairs become `?` instead."""
     if value is None or isinstance(value, bool):
         return value
     from json import dumps
 
     try:
-        text = dumps(value, allow_nan=False)
+        text = dumps(value, allow_nan=False, ensure_ascii=not mends)
     except RecursionError:
         raise ValueError(f"more than {MAX_DEPTH} levels") from None
     except TypeError as trouble:
         raise ValueError(str(trouble)) from None
-    return read_json(text)
+    return read_json(text.encode("utf-8", "replace").decode() if mends else text)
 
 
 def depth(value: Value) -> int:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 
 from ...boundary.call import DESCRIBE
 from ...boundary.host import ConfigError, Given, ToolError
 from ...catalog.describe import value_error
+from ...language.values import plain
 from ..arguments import refuse_arguments
 from ..blocking import held, in_thread
 from ..results import bounded
@@ -66,7 +66,10 @@ class Started:
             raise ToolError(said(error)) from None
         except Exception as error:
             raise ToolError(said(error)) from None
-        return bounded(plain(value))
+        try:
+            return bounded(plain(value, mends=True))
+        except ValueError as trouble:
+            raise ToolError(f"what it gave is no JSON: {str(trouble)[:200]}") from None
 
     async def close(self) -> None:
         """Ends the use of the author's object; a failure of that is nobody's any more."""
@@ -127,18 +130,6 @@ def said(error: BaseException) -> str:
     kind = type(error).__name__
     text = "".join(c if c.isprintable() else "?" for c in text[:_MAX_SAID])
     return f"{kind}: {text}" if text else kind
-
-
-def plain(value: object) -> Value:
-    """A function's value as JSON: tuples become lists, keys text. Raises `ToolError` for what has no form in it."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    try:
-        made: Value = json.loads(json.dumps(value, allow_nan=False))
-    except (TypeError, ValueError, RecursionError) as error:
-        why = str(error) if isinstance(error, TypeError) else "it nests too deep or holds NaN"
-        raise ToolError(f"what it gave is no JSON: {why[:200]}") from None
-    return made
 
 
 async def _value_of(function: Callable[..., Any], named: Mapping[str, Any]) -> Any:
