@@ -698,6 +698,21 @@ async def test_a_class_that_cannot_be_made_is_said_before_anything_runs() -> Non
     assert shown == []
 
 
+class Door:
+    closed: list[str] = []  # noqa: RUF012
+
+    @tool(effect="external")
+    def close(self, why: str = "at the end") -> int:
+        self.closed.append(why)
+        return 1
+
+
+async def test_a_close_that_is_marked_as_a_method_is_called_by_programs_alone() -> None:
+    text = "tool D : Door()\npipeline P(x: Any) -> Result:\n  x\n    |> D.close()\n"
+    result = await HaloRuntime().load(loads(text, providers={"Door": Door})).run("P", {"x": "asked"})
+    assert (result.output, Door.closed) == (1, ["asked"])
+
+
 async def test_a_failure_to_close_harms_no_run() -> None:
     text = "tool F : F()\npipeline P(x: Any) -> Result:\n  x\n    |> F.go()\n"
     result = await HaloRuntime().load(loads(text, providers={"F": FailsToClose})).run("P", {"x": 1})

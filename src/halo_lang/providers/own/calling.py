@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ...catalog.describe import Method, Provider, Setting
     from ...language.values import Value
 
+CLOSING = ("aclose", "close")
+"""The methods of a class that end its use: the first that it has and that is no method of the tool."""
+
 _MAX_SAID = 1_000
 
 
@@ -108,8 +111,8 @@ def started(
     except BaseException as error:
         raise ConfigError(f"`{name}` cannot be started: {said(error)}") from None
     functions = {method.name: getattr(made, method.name) for method in methods}
-    closing = getattr(made, "aclose", None) or getattr(made, "close", None)
-    return Started(name, methods, functions, closing if callable(closing) else None)
+    found = (getattr(made, ending, None) for ending in CLOSING if ending not in functions)
+    return Started(name, methods, functions, next(filter(callable, found), None))
 
 
 def _setting(setting: Setting, value: Any) -> Any:

@@ -17,7 +17,7 @@ from ...catalog.builtin import PROVIDERS
 from ...catalog.describe import Method, Provider, Setting
 from ...catalog.marks import MARK, Mark
 from ...language.record import Record
-from .calling import Started, started
+from .calling import CLOSING, Started, started
 from .types import schema_of, setting_type
 
 TYPE_CHECKING = False
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     Start = Callable[[Mapping[str, Any]], Started]
 
 MAX_METHODS = 200
-CLOSING = ("aclose", "close")
-"""The methods of a class that end its use, and are no methods of the tool."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}\Z")
 _SECRET = re.compile(r"(\A|_)(key|token|secret|password|credentials?)\Z")
