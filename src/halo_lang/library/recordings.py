@@ -8,7 +8,7 @@ from ..app.clock import now
 from ..app.feeds import exact_kinds
 from ..boundary.call import AGENT, APPROVAL, TOOL, Answer, failed
 from ..boundary.recording import UNWRITABLE, RecordingError, encoded, finish_line, start_line
-from ..doors.folder import KeepingError, file_of
+from ..doors.folder import file_of
 from ..doors.journal import Journal
 from ..doors.recordings import Recording, new_recording, read_recording_file
 from ..language.record import Record
@@ -67,7 +67,7 @@ class Recorder:
         given = given_arguments(args)
         try:
             self._file = new_recording(self._folder, self._run_id)
-        except (KeepingError, RecordingError) as trouble:
+        except RecordingError as trouble:
             raise HaloError("CONFIG", trouble.message) from None
         self._write(start_line(self._run_id, pipeline, given, file, sha256, now()))
 
@@ -89,8 +89,6 @@ class Recorder:
             raise HaloError("CONFIG", "call `start` before the run, and `finish` once, after it")
         try:
             self._file.append(encoded(line))
-        except KeepingError as trouble:
-            raise HaloError("CONFIG", trouble.message) from None
         except UNWRITABLE as trouble:
             raise HaloError("CONFIG", f"a value cannot be written down as JSON: {trouble}") from None
 

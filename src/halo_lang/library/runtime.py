@@ -23,7 +23,7 @@ from ..boundary.call import Answer
 from ..boundary.host import ConfigError, Environment, Handlers
 from ..boundary.recording import RecordingError
 from ..check.unasked import unasked
-from ..doors.folder import KeepingError, is_run_id
+from ..doors.folder import is_run_id
 from ..doors.keeping import Keeper
 from ..doors.mock import mock_problem
 from ..doors.stores import MemoryRunStore, RunUnknown
@@ -194,13 +194,13 @@ class HaloRuntime:
         program = self._loaded()
         try:
             resumed = claim(self._store, run_id, lambda _: True)
-        except (ResumeError, RecordingError, KeepingError) as trouble:
+        except (ResumeError, RecordingError) as trouble:
             raise _public(trouble) from None
         try:
             check_program(resumed, program.checked, changed=False)
             given = [] if answer is None else [Given("answer", given_value(answer, "the answer"), wait=wait)]
             return await self._resume(resumed, given)
-        except (ResumeError, RecordingError, KeepingError) as trouble:
+        except (ResumeError, RecordingError) as trouble:
             raise _public(trouble) from None
         finally:
             resumed.journal.release()
@@ -212,7 +212,7 @@ class HaloRuntime:
             self._store.add(run_id, signal_line(event, given_value(payload, "the event's payload")))
         except RunUnknown:
             raise HaloError("RESUME_CONFLICT", f"there is no paused run {run_id}") from None
-        except (RecordingError, KeepingError) as trouble:
+        except RecordingError as trouble:
             raise _public(trouble) from None
 
     def cancel(self, run_id: str, *, grace_s: float = GRACE_S) -> bool:
@@ -266,8 +266,6 @@ class HaloRuntime:
             result = public_result(await run.carried_out(start, host))
         except ConfigError as trouble:
             raise HaloError("CONFIG", str(trouble)) from None
-        except KeepingError as trouble:
-            raise HaloError("CONFIG", trouble.message) from None
         finally:
             del self._under_way[what.run_id]
         watching.ended(result)
@@ -330,5 +328,5 @@ def _asynchronous(handler: Callable[..., Any] | None) -> Callable[..., Awaitable
     return asked
 
 
-def _public(trouble: ResumeError | RecordingError | KeepingError) -> HaloError:
-    return HaloError(getattr(trouble, "code", "CONFIG"), trouble.message)
+def _public(trouble: ResumeError | RecordingError) -> HaloError:
+    return HaloError(trouble.code, trouble.message)
