@@ -241,12 +241,18 @@ async def test_code_of_the_hosts_own_that_awaits_what_was_cancelled_fails_and_ca
         result = await runtime(text, cancelled).run(args={"x": 1})
         assert result.error is not None
         assert result.error.code == "MODEL_ERROR"
-    program = loads("tool T : Own()\npipeline P(x: Any) -> Result:\n  x\n    |> T.call(1)\n", providers={"Own": Tool})
+    program_text = "tool T : Own()\npipeline P(x: Any) -> Result:\n  x\n    |> T.call(1)\n"
+    program = loads(program_text, providers={"Own": Tool})
     result = await HaloRuntime(environment={}).load(program).run(args={"x": 1})
     assert result.error is not None
     assert result.error.code == "TOOL_ERROR"
     result = await runtime(ASKS, on_yield=cancelled).mock_all({"A": "a"}).run(args={"x": 1})
-    assert result.status in ("failed", "completed")
+    assert (result.status, result.context["data"]["kept"]) == ("completed", {"approved": False})
+    asked = 'policy Ask : ApproveTools("T.call")\n' + program_text.replace(":\n", " requires Ask:\n")
+    program = loads(asked, providers={"Own": Tool})
+    result = await HaloRuntime(environment={}, on_approval=cancelled).load(program).run(args={"x": 1})
+    assert result.error is not None
+    assert result.error.code == "APPROVAL_DENIED"
     task = asyncio.current_task()
     assert task is not None
     assert task.cancelling() == 0

@@ -44,7 +44,9 @@ class People:
                     return Answer(await self._handlers.on_yield(call))
             except TimeoutError:
                 return Answer({"approved": False, "timedOut": True})
-            except Exception:
+            except (Exception, asyncio.CancelledError) as fault:
+                if _is_the_runs(fault):
+                    raise
                 log.exception("asking a person failed")
                 return Answer({"approved": False})
 
@@ -71,10 +73,18 @@ class People:
                 return failed(trouble.code, trouble.message)
             try:
                 said = await self._handlers.on_approval(call, preview)
-            except Exception:
+            except (Exception, asyncio.CancelledError) as fault:
+                if _is_the_runs(fault):
+                    raise
                 log.exception("asking a person failed")
                 return Answer({"approved": False})
             answer: dict[str, Value] = said if isinstance(said, dict) else {"approved": said is True}
             if approves_all(answer):
                 self._for_all[call.target] = self._asked
             return Answer(answer, digest=None if preview is None else preview.digest)
+
+
+def _is_the_runs(fault: BaseException) -> bool:
+    """Whether the question is cancelled; else a cancellation is what the host's own code came to, as any exception."""
+    task = asyncio.current_task()
+    return isinstance(fault, asyncio.CancelledError) and (task is None or task.cancelling() > 0)
