@@ -233,7 +233,9 @@ def test_a_damaged_one_names_its_line(halo: Commands, action: str) -> None:
         assert "line 3 " in said.err
     deep = b'{"type":"call","kind":"tool","target":"T.m","scope":[],"value":' + b"[" * 900 + b"]" * 900 + b"}\n"
     path.write_bytes(b"".join([*lines[:2], deep, *lines[3:]]))
-    assert halo("recordings", action, RUN).code in (0, 1)
+    said = halo("recordings", action, RUN)
+    # As deep as may just not be read: that hangs on how deep the reader itself stands.
+    assert said.code == 0 or "RECORDING_INVALID: " in said.err
 
 
 def test_wrong_usage_is_said(halo: Commands) -> None:

@@ -282,15 +282,13 @@ def test_a_lock_is_seen_and_kept_from_others(tmp_path: Path) -> None:
     one.close()
 
 
-def test_somebody_who_only_looks_is_waited_for(tmp_path: Path) -> None:
+def test_somebody_who_only_looks_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(tmp_path / "f")
     looking = AppendFile(path, new=True)
     looking.lock()
-    done = threading.Timer(0.05, looking.close)
-    done.start()
+    monkeypatch.setattr(time, "sleep", lambda _: looking.close())
     mine = AppendFile(path, old=True)
     assert mine.lock()
-    done.join()
     mine.close()
 
 

@@ -534,9 +534,7 @@ def test_all_recordings_of_a_file_are_a_regression_suite(halo: Commands) -> None
     said = halo("replay", "t.halo", "--all")
     rows = sorted(said.out.splitlines())
     assert said.code == 1
-    assert rows[0] == f"≠ {broken}    RECORDING_INVALID: .halo/recordings/{broken}.jsonl: line 2 is no JSON" or rows[
-        0
-    ].startswith(f"≠ {broken}  P  RECORDING_INVALID: ")
+    assert rows[0].startswith(f"≠ {broken}  P  RECORDING_INVALID: ")
     assert rows[1] == f"✓ {first}  P"
     assert len(rows) == 2
     path.unlink()
