@@ -576,6 +576,30 @@ async def test_what_is_registered_takes_the_place_of_what_the_program_was_loaded
     assert result.output == "other Oslo"
 
 
+@pytest.mark.parametrize(
+    ("written", "given"),
+    [
+        ('"prod"', "prod"),
+        ('["a", Env.MINE]', ["a", "its value"]),
+        ('{on: {hosts: ["a", Env.MINE]}}', {"on": {"hosts": ["a", "its value"]}}),
+    ],
+)
+async def test_a_class_may_call_its_arguments_as_it_likes_and_nest_them(
+    monkeypatch: pytest.MonkeyPatch, written: str, given: Any
+) -> None:
+    class Told:
+        def __init__(self, env: Any) -> None:
+            told.append(env)
+
+        def go(self) -> None: ...
+
+    told: list[Any] = []
+    monkeypatch.setenv("MINE", "its value")
+    text = f"tool W : Told(env: {written})\npipeline Main(x: Any) -> Result:\n  x\n    |> W.go()\n"
+    result = await HaloRuntime().load(loads(text, providers={"Told": Told})).run("Main", {"x": 1})
+    assert (result.status, told) == ("completed", [given])
+
+
 def test_a_program_is_held_to_what_the_class_takes() -> None:
     for text, code in (
         (PROGRAM.replace("days: 2", "dayz: 2"), "UNKNOWN_ARGUMENT"),

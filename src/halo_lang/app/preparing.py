@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..boundary.call import AGENT, TOOL
 from ..boundary.host import ConfigError, ProviderHost
+from ..catalog.builtin import PROVIDERS
 from ..catalog.describe import EnvRef
 from ..check.program import AgentCall, ToolCall
 from ..check.reach import calls_of, reach
@@ -104,14 +105,10 @@ def outside(
 
 def _known_secrets(program: CheckedProgram, environment: Environment, client: ModelClient) -> dict[str, str]:
     """The values of variables that the program's tools refer to, used in this run or not, and of providers' keys."""
-    names = dict.fromkeys(client.key_names())
+    known = {name: value for name in client.key_names() if (value := environment.get(name))}
     for tool in program.tools.values():
-        for given in tool.settings.values():
-            inner = (
-                given.values() if isinstance(given, dict) else given if isinstance(given, list | tuple) else (given,)
-            )
-            names.update((one.name, None) for one in inner if isinstance(one, EnvRef))
-    return {name: value for name in names if (value := environment.get(name))}
+        _resolved(tool, environment, known, [])
+    return known
 
 
 def resolved_settings(
@@ -148,6 +145,10 @@ def _is_mocked(tool: Tool, mocked: Callable[[str], bool]) -> bool:
 
 def _resolved(tool: Tool, environment: Environment, secrets: dict[str, str], missing: list[str]) -> dict[str, Any]:
     def value_of(given: Any) -> Any:
+        if isinstance(given, dict):
+            return {key: value_of(one) for key, one in given.items()}
+        if isinstance(given, list | tuple):
+            return [value_of(one) for one in given]
         if not isinstance(given, EnvRef):
             return given
         value = environment.get(given.name)
@@ -157,16 +158,11 @@ def _resolved(tool: Tool, environment: Environment, secrets: dict[str, str], mis
         secrets[given.name] = value
         return value
 
+    provider = PROVIDERS.get(tool.provider)
+    by_name = {one.name for one in provider.settings if one.type == "Env"} if provider is not None else set()
     made: dict[str, Any] = {}
     for name, given in tool.settings.items():
-        if name == "env":
-            made[name] = {ref.name: value_of(ref) for ref in given}
-        elif isinstance(given, list | tuple):
-            made[name] = [value_of(one) for one in given]
-        elif isinstance(given, dict):
-            made[name] = {key: value_of(one) for key, one in given.items()}
-        else:
-            made[name] = value_of(given)
+        made[name] = {ref.name: value_of(ref) for ref in given} if name in by_name else value_of(given)
     return made
 
 
