@@ -423,6 +423,18 @@ def test_without_commands_nothing_is_run(tmp_path: Path) -> None:
 # Recordings, forward and back ------------------------------------------------------------------------------------
 
 
+def test_a_damaged_recording_is_named_once(tmp_path: Path) -> None:
+    program(tmp_path, AGENTS)
+    with ModelServer(by_question) as server:
+        assert debug(tmp_path, "c\n", "x=1", env=server.environment).code == 0
+    (path,) = (tmp_path / ".halo" / "recordings").glob("*.jsonl")
+    start, _, *rest = path.read_text().splitlines()
+    path.write_text("\n".join((start, '{"type": "call"}', *rest, "")))
+    refused = debug(tmp_path, "c\n", "--replay", path.stem)
+    where = path.relative_to(tmp_path)
+    assert refused.err == f"error: RECORDING_INVALID: {where}: line 2 is no recorded call\n"
+
+
 def test_every_stage_of_a_recording_can_be_gone_back_to(tmp_path: Path) -> None:
     program(tmp_path, AGENTS)
     with ModelServer(by_question) as server:

@@ -190,7 +190,7 @@ def _replay(program: CheckedProgram, recording: Recording, options: Namespace) -
     try:
         result, session = _at_desk(options, output, start)
     except RecordingError as trouble:
-        raise CommandError(f"RECORDING_INVALID: {recording.path}: {trouble.message}") from None
+        raise CommandError(trouble.message, code=trouble.code) from None
     except ValueError as trouble:
         raise CommandError(f"REPLAY_MISMATCH: the pipeline or its input changed: {trouble}") from None
     code = report(program, result, output, options, not_kept="it is a replay")
