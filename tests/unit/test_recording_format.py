@@ -327,7 +327,7 @@ def test_a_field_of_a_wrong_type_is_refused_or_harmless(field: str) -> None:
             entry = entry_of(line, 3)
         except RecordingError:
             continue
-        hash((entry.kind, entry.target, entry.scope, entry.asked, entry.effect, entry.signal, entry.answer.digest))
+        hash((entry.kind, entry.target, entry.scope, entry.asked, entry.effect, entry.answer.digest))
         assert all(use.args is None or isinstance(use.args, dict) for use in entry.answer.tool_uses)
         assert isinstance(entry.answer.cost, int | None)
 

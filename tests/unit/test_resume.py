@@ -1122,7 +1122,10 @@ def test_a_damaged_journal_is_listed_and_refused(halo: Commands) -> None:
     halo.write("t.halo", QUIET)
     run_id, _ = halo.begun("t.halo", "x=1")
     path = Path(f".halo/runs/{run_id}.jsonl")
-    path.write_bytes(b"\x00\xff\n" + path.read_bytes())
+    whole = path.read_bytes()
+    path.write_bytes(whole + b'{"type":"call","kind":"listen","target":"E","scope":[],"signal":5,"value":1}\n')
+    assert "is damaged" in halo("resume", run_id, "--yes").err
+    path.write_bytes(b"\x00\xff\n" + whole)
     assert [run["status"] for run in halo("runs", "--json").document["runs"]] == ["damaged"]
     way_out = f"line 1 is no JSON; give it up with: halo runs rm {run_id}"
     assert halo("runs").out == f"{run_id}  damaged\n  {way_out}\n"

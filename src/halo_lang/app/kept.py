@@ -241,7 +241,7 @@ def _note_signal(found: dict[str, Signal], line: Mapping[str, Any], number: int)
         signal = _signal(line, number)
         found[signal.id] = signal
     elif line.get("type") == "call" and "signal" in line:
-        found.pop(str(line["signal"]), None)
+        found.pop(line["signal"] + "", None)
 
 
 def _signal(line: Mapping[str, Any], number: int) -> Signal:

@@ -148,7 +148,7 @@ def decoded(data: bytes, number: int) -> dict[str, Any]:
 
 class Entry(Record):
     """A recorded answer. `scope` is None in recordings that keep none; `asked` is the question it answered. `number`
-    is its line's, from 1. `effect` is a tool's; `signal` the id of the signal that was delivered by it."""
+    is its line's, from 1. `effect` is a tool's."""
 
     number: int
     kind: str
@@ -158,13 +158,12 @@ class Entry(Record):
     answer: Answer
     by_agent: bool
     effect: str | None = None
-    signal: str | None = None
 
 
 def entry_of(line: Mapping[str, Any], number: int) -> Entry:
     """The entry of a `call` line. Raises `RecordingError` for one that is damaged."""
     try:
-        get, scope = line.get, line.get("scope")
+        scope = line.get("scope")
         return Entry(
             number,
             line["kind"] + "",
@@ -173,8 +172,7 @@ def entry_of(line: Mapping[str, Any], number: int) -> Entry:
             question_of(line),
             _answer_in(line),
             "call" in line,
-            _text_or_none(get("effect")),
-            _text_or_none(get("signal")),
+            _text_or_none(line.get("effect")),
         )
     except DAMAGE:
         raise RecordingError(f"line {number} is no recorded call") from None
