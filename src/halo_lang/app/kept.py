@@ -73,6 +73,11 @@ class Journaled(Record):
     signals: list[Signal]
     changed: bool
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing can go on before somebody answers; else the run was interrupted."""
+        return self.finish is not None and bool(self.waits)
+
 
 class Kept:
     """How one run is kept.

@@ -80,11 +80,6 @@ class Resumed(Record):
     def waits(self) -> list[dict[str, Any]]:
         return self.journaled.waits
 
-    @property
-    def is_paused(self) -> bool:
-        """Whether nothing can go on before somebody answers; else the run was interrupted."""
-        return self.journaled.finish is not None and bool(self.waits)
-
 
 def claim(store: RunStore, run_id: str, ended: Callable[[str], bool]) -> Resumed:
     """Claims a run that is to go on. Raises `ResumeError` with `RESUME_CONFLICT` where somebody else has it or it has

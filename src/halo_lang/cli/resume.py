@@ -148,7 +148,7 @@ def _run(
 
 def _refuse_silence(resumed: Resumed, given: list[Given], yes_to: list[str]) -> None:
     """Without an answer and without a terminal nothing could go on that waits for a person."""
-    if given or not resumed.is_paused or (sys.stdin.isatty() and sys.stderr.isatty()):
+    if given or not resumed.journaled.is_paused or (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     if has_come(resumed.waits, {signal.event for signal in signals_of(resumed.journal)}):
         return

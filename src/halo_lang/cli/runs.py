@@ -22,6 +22,7 @@ from .ways import going_on
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterable
     from typing import Any
 
 
@@ -102,7 +103,7 @@ def way_on(run: dict[str, Any]) -> str:
     return run["message"] or ""
 
 
-def described(run_id: str, lines: Any) -> dict[str, Any]:
+def described(run_id: str, lines: Iterable[bytes]) -> dict[str, Any]:
     """What is said of a run that is kept, by the lines of its journal. Raises `RunUnknown`, `KeepingError`."""
     under_way = is_under_way(file_of(RUNS, run_id))
     run: dict[str, Any] = {"runId": run_id, "status": "running" if under_way else "interrupted"}
@@ -113,8 +114,7 @@ def described(run_id: str, lines: Any) -> dict[str, Any]:
         message = f"{trouble.message}; give it up with: halo runs rm {run_id}"
         return {**run, **empty, "status": "damaged", "message": message}
     opening = journaled.opening
-    is_paused = journaled.finish is not None and bool(journaled.waits)
-    if not under_way and is_paused:
+    if not under_way and journaled.is_paused:
         run["status"] = "paused"
     return {
         **run,
@@ -123,5 +123,5 @@ def described(run_id: str, lines: Any) -> dict[str, Any]:
         "startedAt": opening.started_at,
         "waits": [public_wait(wait) for wait in journaled.waits],
         "events": [signal.event for signal in journaled.signals],
-        "message": None if is_paused or under_way else going_on(run_id, ()),
+        "message": None if journaled.is_paused or under_way else going_on(run_id, ()),
     }
