@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..boundary.call import Call
     from ..boundary.host import Handlers
-    from ..doors.answering import Ending, Feed, Stop, Stuck
+    from ..doors.answering import Ending, Stop, Stuck
     from ..doors.mask import Mask
     from ..doors.within import Within
     from ..language.values import Value
@@ -60,12 +60,11 @@ class Host(Record):
 
 
 class Recorded(Record):
-    """A recording that a live run takes answers from, the kinds of calls for which it asks the world all the same, and
-    what decides where neither can answer."""
+    """What a live run takes answers from a recording by, and the kinds of calls for which it asks the world all the
+    same."""
 
-    feed: Feed
+    feed: ReplayFeed
     live: frozenset[str]
-    stuck: Stuck
 
 
 def run_mocked(what: What, answers: Mapping[str, Value], watcher: Watcher, within: Within | None = None) -> RunResult:
@@ -171,7 +170,8 @@ async def run_live(
             what = replace(what, args=mask.value(dict(what.args)))  # a secret given as an argument is one all the same
         kept = None if keep is None else keep(what, mask)
         keeper = None if kept is None else kept.keeper
-        feed, stuck = _source(kept, recorded)
+        feed = recorded.feed if recorded is not None else None if kept is None else kept.feed
+        stuck: Stuck | None = None if feed is None else feed.stuck
         if host.is_offline:
             stuck = _offline(stuck, watcher)
         if kept is not None and kept.journaled is not None:
@@ -236,15 +236,6 @@ def _prepare(client: ModelClient, mask: Mask, model: str) -> None:
     endpoint = client.prepare(model)
     if endpoint.key:
         mask.add(endpoint.key_name, endpoint.key)
-
-
-def _source(kept: Kept | None, recorded: Recorded | None) -> tuple[Feed | None, Stuck | None]:
-    """What answers a live run before it asks the world, and what decides where neither can."""
-    if recorded is not None:
-        return recorded.feed, recorded.stuck
-    if kept is not None and kept.feed is not None:
-        return kept.feed, kept.feed.stuck
-    return None, None
 
 
 def _offline(stuck: Stuck | None, watcher: Watcher) -> Stuck:

@@ -127,7 +127,7 @@ def _replayed(
             from ..app.running import run_live
             from .live import on_terminal
 
-            recorded = Recorded(feed, live, feed.stuck)
+            recorded = Recorded(feed, live)
             result, output = on_terminal(
                 options.file, options, None, lambda host, stop: run_live(what, host, recorded=recorded, stop=stop)
             )
