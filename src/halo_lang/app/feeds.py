@@ -101,10 +101,10 @@ class ReplayFeed:
         kind = call.kind
         return kind not in self._live or kind in YES_OR_NO or (kind == TOOL and call.target.startswith("System."))
 
-    def add(self, request: Request) -> bool:
+    def add(self, request: Request) -> None:
         if request.call.kind == YIELD:
             self._yields[request] = None
-        return self._journal.add(request)
+        self._journal.add(request)
 
     def withdraw(self, request: Request) -> None:
         self._journal.withdraw(request)
@@ -280,7 +280,7 @@ class ResumeFeed:
         self._delivered = delivered
         self._listening: dict[str, dict[Request, None]] = {}
 
-    def add(self, request: Request) -> bool:
+    def add(self, request: Request) -> None:
         if self._caught_up is not None:
             self._asked[request] = None
             if self._elsewhere is not None and self._elsewhere(request.call):
@@ -288,7 +288,7 @@ class ResumeFeed:
         if request.call.kind == LISTEN:
             self._listening.setdefault(request.call.target, {})[request] = None
         self._since.add(request)
-        return self._before.add(request)
+        self._before.add(request)
 
     def withdraw(self, request: Request) -> None:
         self._asked_no_more(request)

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     Stuck: TypeAlias = Callable[[Collection["Request"]], "tuple[Request, Answer] | None"]
 
     class Feed(Protocol):
-        """Answers that come from what was recorded. `add` takes up a request, unless its kind is not the feed's; `take`
+        """Answers that come from what was recorded. `add` takes up a request that may be the feed's; `take`
         gives the next answer that it has for one of them; `withdraw` forgets one that somebody else answers."""
 
-        def add(self, request: Request) -> bool: ...
+        def add(self, request: Request) -> None: ...
 
         def take(self) -> tuple[Request, Answer] | None: ...
 

@@ -64,16 +64,15 @@ class Journal:
         self._answers = answers
         self._waiting: dict[Request, None] = {}
 
-    def add(self, request: Request) -> bool:
-        """Takes up a new request; false where its kind is not the journal's."""
+    def add(self, request: Request) -> None:
+        """Takes up a new request, unless it is not the journal's."""
         if self._answers is not None and not self._answers(request.call):
-            return False
+            return
         if self._exhausted and not self._unused:
-            return True  # there is nothing left to find, for however many more
+            return  # there is nothing left to find, for however many more
         self._waiting[request] = None
         for rule in self._rules if self._exhausted else self._rules[:1]:
             rule.add_request(request)
-        return True
 
     def take(self) -> Hit | None:
         """The next recorded answer for a request that waits; the two are used up."""
