@@ -250,10 +250,16 @@ def test_a_lock_that_halo_has_not_written_is_refused(folder: Folder, old: str, n
     assert err.startswith(f"error: {folder.path / 'halo.lock'}: {message}")
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b"null", b"[" * 100_000, b" " * ((16 << 20) + 1)])
+@pytest.mark.parametrize("data", [b"", b"\xff", b"null", b"[" * 100_000])
 def test_what_is_no_lock_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "halo.lock").write_bytes(data)
     with pytest.raises(ConfigError, match="it is damaged"):
+        read_lock(str(tmp_path / "halo.lock"))
+
+
+def test_a_lock_that_is_too_large_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "halo.lock").write_bytes(b" " * ((16 << 20) + 1))
+    with pytest.raises(ConfigError, match="cannot be read: it is larger than 16 MiB; remove it and make it anew"):
         read_lock(str(tmp_path / "halo.lock"))
 
 

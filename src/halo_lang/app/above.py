@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
-from errno import EINVAL
+from errno import EFBIG, EINVAL
 
 from ..boundary.host import ConfigError
 
@@ -33,13 +33,17 @@ def file_above(name: str, folder: str) -> str | None:
 
 
 def read_whole(file: str, most: int) -> bytes:
-    """The bytes of a file that nobody named, at most one more than `most`. Never waits. Raises `OSError`, also for what
-    is no regular file, such as a pipe."""
+    """The bytes of a file that nobody named. Never waits. Raises `OSError`, also for what is no regular file, such as a
+    pipe, and for one of more than `most` bytes."""
     handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(handle, "rb") as opened:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise OSError(EINVAL, "it is no regular file")
-        return opened.read(most + 1)
+        data = opened.read(most + 1)
+    if len(data) > most:
+        size = f"{most >> 20} MiB" if most >> 20 else f"{most >> 10} KiB"
+        raise OSError(EFBIG, f"it is larger than {size}")
+    return data
 
 
 def _owner(path: str) -> int:

@@ -72,11 +72,11 @@ def read_lock(file: str) -> Locked:
     except FileNotFoundError:
         return {}
     except OSError as trouble:
-        raise ConfigError(f"{file}: cannot be read: {trouble.strerror}") from None
+        raise ConfigError(f"{file}: cannot be read: {trouble.strerror}; {_way_out()}") from None
     from json import loads
 
     try:
-        document = loads(data) if len(data) <= MAX_BYTES else None
+        document = loads(data)
     except (ValueError, RecursionError):
         document = None
     version = document.get("version") if isinstance(document, dict) else None

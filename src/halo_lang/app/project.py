@@ -78,8 +78,6 @@ def _sections(file: str) -> dict[str, Any]:
 
     try:
         data = read_whole(file, MAX_BYTES)
-        if len(data) > MAX_BYTES:
-            raise ConfigError(f"{file}: cannot be read: it is larger than 1 MiB")
         for number, line in enumerate(data.splitlines(), 1):
             if line.count(b".") > MAX_DOTS and not line.lstrip().startswith(b"#"):
                 raise ConfigError(f"{file}: cannot be read: line {number} has more than {MAX_DOTS} dots")

@@ -61,8 +61,6 @@ def _dotenv(file: Path) -> dict[str, str]:
 
     try:
         data = read_whole(str(file), MAX_DOTENV)
-        if len(data) > MAX_DOTENV:
-            raise ConfigError(f"{file}: cannot be read: it is larger than 256 KiB")
         found = list(parse_stream(StringIO(data.decode("utf-8-sig"))))
     except UnicodeDecodeError:
         raise ConfigError(f"{file}: cannot be read: it is not UTF-8") from None
