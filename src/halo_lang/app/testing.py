@@ -69,7 +69,7 @@ def run_test(program: CheckedProgram, test: TestDecl | ReplayTestDecl, file: str
 
 
 def _run(program: CheckedProgram, test: TestDecl, covered: Covered) -> list[str]:
-    values = _Values(program)
+    values = _Values()
     pipeline = program.pipelines[test.pipeline.text]
     names = [p.name for p in pipeline.params]
     given = [arg for arg in test.args if arg.name is None]
@@ -108,7 +108,7 @@ def _is_of_the_end(step: ExpectStep) -> bool:
 class _Values:
     """The values of literals and of what else can stand in a test; there is no run whose context could be read."""
 
-    def __init__(self, program: CheckedProgram) -> None:
+    def __init__(self) -> None:
         from ..runtime.state import Frame, Run
 
         self._frame = Frame(Run("", _Silent()), "", {}, (), "", (), 0)

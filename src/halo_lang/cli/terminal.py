@@ -13,6 +13,7 @@ import sys
 
 from ..language.values import read_json, to_text
 from ..language.visible import visible_in_line
+from ..runtime.permit import UNUSABLE
 from .output import visible
 
 TYPE_CHECKING = False
@@ -88,7 +89,7 @@ class Terminal:
                     changed = None
                 if isinstance(changed, dict):
                     return {"approved": True, "args": {**call.args, **changed}}
-                return {"approved": False, "reason": "the changed arguments were no JSON object"}
+                return {"approved": False, "reason": UNUSABLE}
         return {"approved": False, "reason": "the answer was unclear" if word else ""}
 
     async def _ask(self, question: str, hint: str) -> str | None:

@@ -34,8 +34,8 @@ class Keeper:
 
     `recording` is the recording's file, on which `redact` works if it is given; `journal` the run's journal, on which
     nothing does, for a resume needs the values as they were. With `durable` the journal is synced before an answer is
-    handed on and before a call with an effect is made. With `spools` the lines are kept in memory for `pause`. `tell`
-    is given the line of every answer.
+    handed on and before a call with an effect is made. With `spools` the lines are kept in memory, for the journal of
+    a run that pauses (`spooled`). `tell` is given the line of every answer.
 
     Once something could not be written nothing is any more (`is_broken`), so that no line stands without those before
     it.

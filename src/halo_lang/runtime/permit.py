@@ -32,6 +32,7 @@ DENIALS = 3
 
 
 UNUSABLE = "the changed arguments were no JSON object"
+"""Why a yes that changes the arguments so is a no."""
 
 
 class Rights(Record):
