@@ -370,6 +370,12 @@ async def test_wrong_arguments_are_refused_before_anything_runs(program, args, c
     assert raised.value.code == code
 
 
+async def test_arguments_in_the_place_of_the_pipeline_are_an_error_of_the_library(program):
+    with pytest.raises(HaloError, match=r"there is no pipeline `{'task': 'x'}`; there are: ") as raised:
+        await HaloRuntime().load(program).run({"task": "x"})
+    assert raised.value.code == "UNKNOWN_NAME"
+
+
 async def test_a_missing_key_is_named_before_anything_runs():
     runtime = HaloRuntime(environment={}).load(
         loads("agent A [openai/gpt-4o]\npipeline P(x: String):\n  x\n    |> A.a()\n")

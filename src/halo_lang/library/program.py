@@ -69,7 +69,7 @@ class Program:
         pipelines = self.checked.pipelines
         if name is None:
             name = next(iter(pipelines)) if len(pipelines) == 1 else "Main"
-        if name not in pipelines:
+        if not isinstance(name, str) or name not in pipelines:  # the arguments in its place, say
             known = ", ".join(pipelines) or "none"
             raise HaloError("UNKNOWN_NAME", f"{self.path}: there is no pipeline `{name}`; there are: {known}")
         return pipelines[name]
